@@ -12,7 +12,7 @@ from anyio import to_process, to_thread
 from apass.adapters.tvm import ADAPTER, BaseFunc, IRModule, short_reason, tvm
 from apass.concurrency.processes.pool import call_in_worker
 from apass.core.ir_plugin import Comparison
-from apass.errors import AdapterError
+from apass.errors import AdapterError, VerifyError
 
 __all__ = ["compare_outputs"]
 
@@ -26,6 +26,9 @@ SEED: Final = 0
 
 DYNAMIC_SIZE: Final = 3
 """The size of a dimension that the module leaves open."""
+
+_EQUAL: Final = "outputs equal"
+"""The start of the description of equal outputs."""
 
 TOLERANCE: Final[dict[str, tuple[float, float]]] = {"float64": (1e-6, 1e-9), "float32": (1e-4, 1e-5)}
 """The relative and the absolute tolerance by type; those of other floats are 0.02, and those of integers 0."""
@@ -43,10 +46,13 @@ async def compare_outputs(before: IRModule, after: IRModule) -> Comparison:
     data = await to_thread.run_sync(lambda: (ADAPTER.dumps(before), ADAPTER.dumps(after)))
     limiter = to_process.current_default_process_limiter()
     differences, reason = await call_in_worker(_differences, (*data, names), TIME_LIMIT, limiter)
-    if differences is None:
-        return Comparison(False, f"outputs not compared: {reason}")
-    changed, text = differences
-    return Comparison(changed, text)
+    if differences is not None:
+        return Comparison(*differences)
+    # Find out which of the two ended the process.
+    alone, _ = await call_in_worker(_differences, (data[0], data[0], names), TIME_LIMIT, limiter)
+    if alone is not None and alone[1].startswith(_EQUAL):
+        return Comparison(True, f"outputs changed: only the module before could run; after, {reason}")
+    return Comparison(False, f"outputs not compared: {reason}")
 
 
 def _runnable(mod: IRModule) -> tuple[str, ...]:
@@ -80,24 +86,36 @@ def _calls_library(func: BaseFunc) -> bool:
 
 
 def _differences(before: bytes, after: bytes, names: tuple[str, ...]) -> tuple[bool, str]:
-    """Return whether outputs differ, and a description; in a worker process."""
+    """Return whether outputs differ, and a description; in a worker process.
+
+    They also differ if only the function before can run. A module that TVM cannot compile may be lowered already.
+    """
     mod, other = ADAPTER.loads(before), ADAPTER.loads(after)
+    machines: list[Any] = []
     try:
-        machines = [_machine(mod), _machine(other)]
+        machines.append(_machine(mod))
+        machines.append(_machine(other))
     except Exception as error:  # TVM raises errors of many types
+        if machines:
+            try:
+                ADAPTER.verify(other)
+            except VerifyError as reason:
+                return True, f"outputs changed: the result is {str(reason).partition(': ')[2] or reason}"
         return False, f"outputs not compared: TVM cannot compile the module: {short_reason(error)}"
-    compared: list[str] = []
     for name in names:
         try:
             arguments = list(_arguments(mod[name]))
-            left, right = (list(_values(machine[name](*arguments))) for machine in machines)
+            left = list(_values(machines[0][name](*arguments)))
         except Exception as error:  # TVM raises errors of many types
             return False, f"outputs not compared: {name} cannot run: {short_reason(error)}"
+        try:
+            right = list(_values(machines[1][name](*arguments)))
+        except Exception as error:  # TVM raises errors of many types
+            return True, f"outputs changed: {name} cannot run after: {short_reason(error)}"
         difference = _difference(left, right)
         if difference:
             return True, f"outputs of {name} differ: {difference}"
-        compared.append(name)
-    return False, f"outputs equal ({', '.join(compared)})"
+    return False, f"{_EQUAL} ({', '.join(names)})"
 
 
 def _machine(mod: IRModule) -> Any:

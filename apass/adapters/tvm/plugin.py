@@ -1,6 +1,5 @@
 """The `IRPlugin` of TVM, and that of ONNX files that TVM imports."""
 
-from collections.abc import Awaitable
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -25,11 +24,11 @@ def _count_nodes(mod: IRModule) -> int:
     )
 
 
-def _compare_outputs(before: IRModule, after: IRModule) -> Awaitable[Comparison]:
+async def _compare_outputs(before: IRModule, after: IRModule) -> Comparison:
     # Most runs do not compare.
     outputs: Any = import_module("apass.adapters.tvm.outputs")
-    compared: Awaitable[Comparison] = outputs.compare_outputs(before, after)
-    return compared
+    comparison: Comparison = await outputs.compare_outputs(before, after)
+    return comparison
 
 
 _READER: Final = """

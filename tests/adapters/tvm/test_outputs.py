@@ -1,15 +1,18 @@
 """Comparing outputs of modules of TVM, and the commands on its files."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from anyio import CapacityLimiter
 
 import apass
 from apass.adapters.tvm import ADAPTER, IRModule, from_script, to_script, tvm
 from apass.adapters.tvm.outputs import compare_outputs
+from apass.cli.formats import format_of
 from tests.helpers.command_line import apass as command
 from tests.helpers.command_line import process, write_model
 from tests.helpers.folders import files
@@ -42,6 +45,52 @@ async def test_changed_meaning_is_found() -> None:
     compared = await compare_outputs(shared(), wrong)
     assert compared.changed
     assert compared.text.startswith("outputs of second differ: array 0 by up to ")
+
+
+def without_second(mod: IRModule) -> IRModule:
+    result = mod.clone()
+    del result["second"]
+    return result
+
+
+def of_five(mod: IRModule) -> IRModule:
+    return from_script(to_script(mod).replace("(4,)", "(5,)"))
+
+
+def aborts(mod: IRModule) -> IRModule:
+    text = """
+@I.ir_module
+class Module:
+    @T.prim_func(s_tir=True)
+    def kernel(a: T.Buffer((4,), "float32"), b: T.Buffer((4,), "float32")):
+        T.evaluate(T.call_extern("int32", "abort"))
+
+    @R.function
+    def first(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        cls = Module
+        r = R.call_tir(cls.kernel, (x,), out_ty=R.Tensor((4,), "float32"))
+        return r
+
+    @R.function
+    def second(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        return R.add(x, x)
+"""
+    return from_script(text)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (without_second, "outputs changed: second cannot run after: AttributeError: Module has no function 'second'"),
+        (of_five, "outputs changed: first cannot run after: RuntimeError: Check failed"),
+        (aborts, "outputs changed: only the module before could run; after, the worker process died (SIGABRT)"),
+    ],
+)
+async def test_result_that_cannot_run_is_changed(change: Callable[[IRModule], IRModule], reason: str) -> None:
+    compared = await format_of(Path("m.relax")).compare_outputs(shared(), change(shared()), CapacityLimiter(1))
+    assert compared.changed
+    assert compared.text.startswith(reason)
 
 
 @pytest.mark.anyio
