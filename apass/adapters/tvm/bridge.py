@@ -28,11 +28,15 @@ _relax: Final[Any] = tvm.relax
 _tirx: Final[Any] = tvm.tirx
 
 
-class _OfTVM:
+class _OfTVM(Pass[IRModule], init=False):
     """A pass of TVM, which keeps its function in C++: it cannot be pickled."""
 
-    info: PassInfo
     target: Any
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """The names that select the pass, with that of TVM."""
+        return tuple(dict.fromkeys([*super().all_names, str(self.target.info.name)]))
 
     def merged_with(self, following: Sequence[Pass[IRModule]]) -> "_MergedPass | None":
         """Return a pass that runs all of them in a few calls of threads.

@@ -278,6 +278,8 @@ class Call:
         self._mod = mod
         self._ctx = ctx
         self._exclusive = exclusive
+        self._has_ended = False
+        """Whether the call was cancelled, or a hook failed: the thread then starts no other pass."""
         self._accepted: set[int] = set()
         """The depths of the inner passes whose bodies were reached: all instruments agreed."""
         self._send, self._receive = anyio.create_memory_object_stream[Any](1)
@@ -298,12 +300,18 @@ class Call:
                 failure = error
             finally:
                 # The next message of the thread fails, and ends the call.
+                self._has_ended = True
                 for stream in (self._send, self._receive, self._reply, self._replied):
                     stream.close()
                 CHANGES.reset(token)
         if failure is not None:
             raise failure
         return result
+
+    def check_running(self) -> None:
+        """Raise an error in the thread if the call has ended."""
+        if self._has_ended:
+            raise _CallEndedError("the call of the pass has ended")
 
     def report(self, message: _Started | _Ended) -> bool:
         """Send a message about an inner pass from the thread, and return the reply."""
@@ -378,7 +386,7 @@ class Call:
         try:
             with (
                 _exclusive(self._exclusive),
-                _mirrored(self._ctx, [_INSTRUMENT(self)] if self._ctx.instruments else []),
+                _mirrored(self._ctx, [(_OBSERVER if self._ctx.instruments else _STOPPER)(self)]),
             ):
                 # A pass in Python may change its argument in place.
                 result = call(self._target, self._mod.clone())
@@ -468,5 +476,17 @@ class _Observer:
         return self._call.report(_Started(mod, PassInfo(int(info.opt_level), name), len(self._started) - 1))
 
 
-_INSTRUMENT: Final[Any] = tvm.instrument.pass_instrument(_Observer)
-"""The class of TVM's instruments with these hooks."""
+class _Stopper:
+    """The hook for TVM that starts no pass inside of a `Call` that has ended."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def run_before_pass(self, mod: IRModule, info: Any) -> None:
+        """Raise an error if the call has ended."""
+        self._call.check_running()
+
+
+_OBSERVER: Final[Any] = tvm.instrument.pass_instrument(_Observer)
+_STOPPER: Final[Any] = tvm.instrument.pass_instrument(_Stopper)
+"""The classes of TVM's instruments with these hooks."""

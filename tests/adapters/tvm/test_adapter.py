@@ -110,6 +110,13 @@ def test_text_shows_a_digest_of_constants() -> None:
     assert first != second
 
 
+def test_result_from_a_store_has_the_fingerprint_of_the_pass() -> None:
+    mod = shared()
+    result = tvm.relax.transform.EliminateCommonSubexpr()(mod)
+    stored = ADAPTER.adopt(ADAPTER.loads(ADAPTER.dumps(result)), mod)
+    assert ADAPTER.exact_fingerprint(stored) == ADAPTER.exact_fingerprint(result)
+
+
 def test_script_restores_constants() -> None:
     mod = array([1.0, 2.0])
     assert ADAPTER.equal(from_script(to_script(mod)), mod)

@@ -302,6 +302,32 @@ async def test_cancelled_call_waits_for_its_thread(instruments: Callable[[], lis
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("instruments", [list, lambda: [Record()]])
+async def test_cancelled_call_starts_no_pass_of_tvm(instruments: Callable[[], list[Any]]) -> None:
+    started, release = anyio.Event(), threading.Event()
+    ran: list[str] = []
+
+    def wait(mod: Any, _ctx: Any) -> Any:
+        anyio.from_thread.run_sync(started.set)
+        release.wait(60)
+        ran.append("wait")
+        return mod
+
+    def later(mod: Any, _ctx: Any) -> Any:
+        ran.append("later")
+        return mod
+
+    passes = [tvm.transform.module_pass(body, opt_level=0, name=body.__name__) for body in (wait, later)]
+    async with apass.PassContext(instruments=instruments()), anyio.create_task_group() as group:
+        group.start_soon(apass.from_tvm(nested(*passes)), shared())
+        await started.wait()
+        group.cancel_scope.cancel()
+        await anyio.wait_all_tasks_blocked()
+        release.set()
+    assert ran == ["wait"]
+
+
+@pytest.mark.anyio
 async def test_cancelled_nested_pass_ends_the_call() -> None:
     started = anyio.Event()
 
@@ -372,6 +398,14 @@ def test_disabled_name_is_that_of_either_compiler(name: str) -> None:
     with_names = apass.PassContext(disabled_pass={name}, instruments=[record])
     apass.run(apass.from_tvm(nested(relax.transform.FuseOps())), shared(), context=with_names)
     assert record.events == around("outer", *around("outer.inner"))
+
+
+@pytest.mark.parametrize("name", ["DeadCodeElimination", "tvm.relax.DeadCodeElimination"])
+def test_registered_pass_has_both_names(name: str) -> None:
+    mod = shared()
+    disabled = apass.PassContext(disabled_pass=[name])
+    assert apass.run("tvm.relax.DeadCodeElimination", mod) is not mod
+    assert apass.run("Sequential(tvm.relax.DeadCodeElimination)", mod, context=disabled) is mod
 
 
 def test_config_of_tvm_reaches_a_pass_of_apass() -> None:
