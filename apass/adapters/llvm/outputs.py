@@ -7,7 +7,8 @@ IR is code of an unknown author, so only functions that cannot reach anything el
 - Calls are those of such functions of the module, and of intrinsics that become instructions.
 - Attributes, metadata and everything outside of these functions are removed.
 
-They run in a worker process with a time limit. The compiler gets no symbol of the process.
+They run in a worker process with a time limit. The compiler gets no symbol of the process. Inputs for which
+behaviour is undefined before are left out; see `checked_source`.
 """
 
 import ctypes
@@ -20,17 +21,21 @@ from typing import Any, Final
 
 from anyio import BrokenWorkerProcess, move_on_after
 
+from apass.adapters.llvm.checked_source import LIFETIME, MEMORY, SCALARS, Checks, size_of
 from apass.adapters.llvm.library import llvm, parse
 from apass.adapters.llvm.module import Module
-from apass.adapters.llvm.reductions import blocks_of
+from apass.adapters.llvm.reductions import Block, blocks_of
 from apass.adapters.llvm.skeleton import TOKEN, plain_name, tokens
 from apass.concurrency.processes.pool import run_in_worker
 from apass.core.ir_plugin import Comparison
 
-__all__ = ["Signature", "compare_outputs", "run_function", "runnable"]
+__all__ = ["Signature", "compare_outputs", "run_function", "runnable", "source_text"]
 
 SECONDS: Final = 10.0
 """Time limit for all inputs of one function, before or after, with the start of the process."""
+
+INPUTS: Final = 8
+"""On how many inputs a function runs."""
 
 MAX_LOST: Final = 3
 """How many functions may exceed the time limit before the comparison ends."""
@@ -38,16 +43,7 @@ MAX_LOST: Final = 3
 MAX_FUNCTIONS: Final = 100
 """How many functions of a module run."""
 
-_SCALARS: Final[Mapping[str, Any]] = {
-    "i1": ctypes.c_bool,
-    "i8": ctypes.c_int8,
-    "i16": ctypes.c_int16,
-    "i32": ctypes.c_int32,
-    "i64": ctypes.c_int64,
-    "float": ctypes.c_float,
-    "double": ctypes.c_double,
-}
-_TYPE: Final = rf"(?:{'|'.join(_SCALARS)})"
+_TYPE: Final = rf"(?:{'|'.join(SCALARS)})"
 _HEADER: Final = re.compile(
     rf"define (?:(?:internal|private|dso_local|hidden|fastcc|noundef|signext|zeroext|range\([^)]*\)|weak|linkonce|"
     rf'weak_odr|linkonce_odr) )*({_TYPE}) (@(?:"[^"]*"|[-A-Za-z0-9$._]+))\((.*?)\)(?: (?:local_)?unnamed_addr)?'
@@ -71,19 +67,13 @@ _INTRINSICS: Final = re.compile(
     r"@llvm\.(?:[su](?:max|min)|abs|ctpop|ctlz|cttz|bswap|bitreverse|fsh[lr]|fabs|copysign|sqrt|[su](?:add|sub|mul)"
     r"\.with\.overflow|[su](?:add|sub)\.sat|vector\.reduce\.(?:add|mul|and|or|xor|[su](?:max|min)))\.[a-z0-9.]+"
 )
-_MEMORY: Final = re.compile(
-    rf"  (?:(%\S+) = alloca {_TYPE}, align [0-9]+|%\S+ = load {_TYPE}, ptr (%\S+), align [0-9]+|store {_TYPE} "
-    r"[^,]+, ptr (%\S+), align [0-9]+)$"
-)
-_LIFETIME: Final = re.compile(
-    r"  call void @llvm\.lifetime\.(?:start|end)\.p0\((?:i64 [^,]+, )?ptr (?:nonnull )?(%\S+)\)$"
-)
-"""A note of where a variable is in use. It computes nothing."""
 _STRANGE: Final = re.compile(r"\b(?:ptr|x86_fp80|fp128|ppc_fp128|half|bfloat|blockaddress|asm|token|x86_amx)\b")
 _WIDE: Final = re.compile(r"\bi([0-9]+)\b")
 _LOOSE: Final = re.compile(r"\b(?:fast|reassoc|contract|afn|arcp|nsz|nnan|ninf)\b")
-_POISON: Final = re.compile(r"\b(?:nsw|nuw|exact|disjoint|nneg|samesign|shl|lshr|ashr|poison|undef)\b")
-_REMOVED: Final = re.compile(r", ![A-Za-z_.]+ ![0-9]+| #[0-9]+|\b(?:musttail|notail|tail|fastcc) ")
+_LIMITED: Final = re.compile(r"\b(?:nsw|nuw|exact|disjoint|nneg|samesign|shl|lshr|ashr)\b")
+"""Instructions whose behaviour is defined for some operands only. Large ones mostly break their rules."""
+_REMOVED: Final = re.compile(r", ![A-Za-z_.]+ ![0-9]+| #[0-9]+|\b(?:musttail|notail|tail|fastcc|signext|zeroext) ")
+"""What the text to run does not have. Without `zeroext` of a result, a caller expects nothing of unused bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,18 +122,19 @@ def runnable(mod: Module) -> Mapping[str, Signature]:
 def _calls(definition: str) -> set[str] | None:
     """Return the functions that a function calls; None if it may not run."""
     called: set[str] = set()
-    lines = [line for block in blocks_of(definition) for line in block.lines if not line.startswith("    #dbg_")]
-    own: set[str] = set()
-    for line in lines:
-        line = _REMOVED.sub("", line)
+    own: dict[str, int] = {}
+    for line in (line for block in blocks_of(definition) for line in _plain_lines(block)):
         opcode = _OPCODE.match(line)
-        lifetime = _LIFETIME.match(line)
+        lifetime, memory = LIFETIME.match(line), MEMORY.match(line)
         if lifetime is not None and lifetime[1] in own:
             continue
-        memory = _MEMORY.match(line)
-        if memory is not None and (memory[1] or memory[2] in own or memory[3] in own):
-            if memory[1]:
-                own.add(memory[1])
+        if memory is not None and memory["new"]:
+            own[memory["new"]] = size_of(memory["size"])
+            continue
+        # No access may reach beyond the variable: it could write the return address.
+        if memory is not None and size_of(memory["read"] or memory["written"]) <= own.get(
+            memory["source"] or memory["target"], 0
+        ):
             continue
         types = TOKEN.sub("", line)
         if opcode is None or _STRANGE.search(types) or any(int(bits) > 64 for bits in _WIDE.findall(types)):
@@ -160,36 +151,59 @@ def _calls(definition: str) -> set[str] | None:
     return called
 
 
-def _source(mod: Module, chosen: Mapping[str, Signature]) -> str:
-    """Return the text of the functions alone, without attributes and metadata."""
-    parts: list[str] = []
-    used: set[str] = set()
+def _plain_lines(block: Block) -> list[str]:
+    """Return the lines of a block without attributes and metadata."""
+    return [_REMOVED.sub("", line) for line in block.lines if not line.startswith("    #dbg_")]
+
+
+def source_text(mod: Module, chosen: Mapping[str, Signature], checks: Checks | None = None) -> str:
+    """Return the text of the functions alone, with checks if there are some."""
+    parts: list[str] = [] if checks is None else [checks.helpers()]
     for token, signature in chosen.items():
+        definition = mod.definitions[token]
         parameters = ", ".join(f"{kind} {name}" for kind, name in signature.parameters)
         parts.append(f"define {signature.result} {token}({parameters}) {{")
-        for block in blocks_of(mod.definitions[token]):
-            parts.append(f"{block.label[1:]}:")
-            lines = [_REMOVED.sub("", line) for line in block.lines if not line.startswith("    #dbg_")]
-            parts += lines
-            used.update(name for line in lines for name in tokens(line) if name.startswith("@llvm."))
+        blocks = [Block(block.label, _plain_lines(block)) for block in blocks_of(definition)]
+        if checks is not None:
+            blocks = checks.checked(definition.partition("\n")[0], signature.result, blocks)
+        for block in blocks:
+            parts += [f"{block.label[1:]}:", *block.lines]
         parts.append("}")
-    declared = (line for token, line in mod.skeleton.functions.items() if token in used)
-    return "\n".join([*(re.sub(r" #[0-9]+", "", line) for line in declared), *parts]) + "\n"
+    # LLVM declares the intrinsics by itself.
+    return "\n".join(parts) + "\n"
 
 
-def run_function(text: str, name: str, types: Sequence[str], inputs: Sequence[Sequence[float]]) -> list[float]:
-    """Return the results of a function for inputs. Runs in a worker process."""
+def run_function(
+    text: str, name: str, types: Sequence[str], inputs: Sequence[Sequence[float]], take: str | None = None
+) -> list[float | None]:
+    """Return the results of a function for inputs. Runs in a worker process.
+
+    Parameters:
+        text: the module.
+        name: the name of the function.
+        types: types of result and parameters.
+        inputs: the arguments of each call.
+        take: the function that returns whether behaviour was undefined since its last call. Such a result is None.
+
+    """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     ref = parse(text)
     jit = llvm.create_lljit_compiler()
+    builder = llvm.JITLibraryBuilder().add_ir(ref).export_symbol(name)
+    if take is not None:
+        builder.export_symbol(take)
     # Without `add_current_process`, no symbol of this process can be called.
-    library = llvm.JITLibraryBuilder().add_ir(ref).export_symbol(name).link(jit, "apass")
-    kinds = [_SCALARS[kind] for kind in types]
-    function: Any = ctypes.CFUNCTYPE(*kinds)(library[name])
-    return [
-        float(function(*values)) if types[0] in ("float", "double") else int(function(*values)) for values in inputs
-    ]
+    library = builder.link(jit, "apass")
+    # LLVM sets only the lowest bit of an `i1`.
+    result = ctypes.c_uint8 if types[0] == "i1" else SCALARS[types[0]]
+    function: Any = ctypes.CFUNCTYPE(result, *(SCALARS[kind] for kind in types[1:]))(library[name])
+    was_undefined: Any = ctypes.CFUNCTYPE(ctypes.c_uint8)(library[take]) if take is not None else int
+    results: list[float | None] = []
+    for values in inputs:
+        value = function(*values)
+        results.append(None if was_undefined() & 1 else value & 1 if types[0] == "i1" else value)
+    return results
 
 
 def _inputs(signature: Signature, name: str, *, small: bool) -> list[list[float]]:
@@ -198,12 +212,12 @@ def _inputs(signature: Signature, name: str, *, small: bool) -> list[list[float]
     Parameters:
         signature: the types.
         name: the name of the function, the seed.
-        small: whether large numbers are left out, for which `nsw` and others would be violated.
+        small: whether large numbers are left out, with which loops may take too long.
 
     """
     generator = random.Random(name)
     rows: list[list[float]] = []
-    for number in range(8):
+    for number in range(INPUTS):
         row: list[float] = []
         for kind, _ in signature.parameters:
             if kind in ("float", "double"):
@@ -212,6 +226,8 @@ def _inputs(signature: Signature, name: str, *, small: bool) -> list[list[float]
                 row.append(generator.randrange(2))
             elif small or number < 4:
                 row.append([0, 1, 2, generator.randrange(1, 30)][min(number, 3)])
+            elif number == 4:
+                row.append(generator.randrange(-30, 30))
             else:
                 bits = int(kind[1:])
                 row.append(generator.randrange(-(2 ** (bits - 1)), 2 ** (bits - 1)))
@@ -222,54 +238,86 @@ def _inputs(signature: Signature, name: str, *, small: bool) -> list[list[float]
 async def compare_outputs(before: Module, after: Module) -> Comparison:
     """Run the functions that both modules have on the same inputs, and compare.
 
-    A function whose run ends without a result before is not compared: a division by zero or an endless loop ends it.
+    Inputs for which behaviour is undefined before are left out. A function without a result before is not compared: an
+    endless loop, for example.
     """
     old, new = runnable(before), runnable(after)
     entries = [token for token in old if not old[token].is_local]
-    shared = [token for token in entries if token in new and new[token].types == old[token].types][:MAX_FUNCTIONS]
-    if not shared:
+    if not entries:
         return Comparison(False, "outputs not compared: no function of scalars is free of memory, calls and symbols")
-    sources = _source(before, old), _source(after, new)
+    exported = {token: signature.types for token, signature in new.items() if not signature.is_local}
+    shared = [token for token in entries if exported.get(token) == old[token].types][:MAX_FUNCTIONS]
+    if not shared:
+        return Comparison(False, "outputs not compared: no exported function that could run is left after")
+    checks = Checks(before.definitions.values())
     ran, lost = 0, 0
     for token in shared:
         if lost == MAX_LOST:
             break
-        small = any(_POISON.search(before.definitions[name]) for name in _reached(before, token, old))
+        reached = _reached(before, token, old)
+        definitions = [before.definitions[name] for name in reached]
+        small = _may_repeat(before, reached) and any(map(_LIMITED.search, definitions))
         rows = _inputs(old[token], token, small=small)
-        first = await _results(sources[0], token, old[token], rows)
+        source = source_text(before, {name: old[name] for name in reached}, checks)
+        first = await _results(source, token, old[token], rows, checks.take)
         if first is None:
             lost += 1
             continue
+        defined = [(row, value) for row, value in zip(rows, first, strict=True) if value is not None]
+        if not defined:
+            continue
         ran += 1
-        second = await _results(sources[1], token, old[token], rows)
+        source = source_text(after, {name: new[name] for name in _reached(after, token, new)})
+        second = await _results(source, token, old[token], [row for row, _ in defined])
         if second is None:
-            return Comparison(True, f"outputs changed: {token} gives no result after, and {first[0]} before")
-        loose = any(_LOOSE.search(before.definitions[name]) for name in _reached(before, token, old))
-        for row, a, b in zip(rows, first, second, strict=True):
-            if not _same(a, b, loose=loose):
+            return Comparison(True, f"outputs changed: {token} gives no result after, and {defined[0][1]} before")
+        loose = any(map(_LOOSE.search, definitions))
+        for (row, a), b in zip(defined, second, strict=True):
+            if b is None or not _same(a, b, loose=loose):
                 shown = ", ".join(map(str, row))
                 return Comparison(True, f"outputs changed: {token}({shown}) is {a} before, and {b} after")
-    return Comparison(False, f"outputs equal: {ran} of {len(before.definitions)} functions ran on 8 inputs each")
+    if not ran:
+        return Comparison(False, f"outputs not compared: none of {len(shared)} functions has a defined result")
+    total = len(before.definitions)
+    return Comparison(False, f"outputs equal: {ran} of {total} functions ran on up to {INPUTS} inputs each")
 
 
-def _reached(mod: Module, token: str, chosen: Iterable[str]) -> set[str]:
-    """Return a function and those that it calls."""
-    known, found, open_tokens = set(chosen), set[str](), [token]
+def _reached(mod: Module, token: str, chosen: Iterable[str]) -> list[str]:
+    """Return a function and those that it calls, in the order of `chosen`."""
+    found, open_tokens = set[str](), [token]
     while open_tokens:
         name = open_tokens.pop()
-        if name not in found and name in known:
+        if name not in found:
             found.add(name)
             open_tokens += _calls(mod.definitions[name]) or ()
-    return found
+    return [name for name in chosen if name in found]
+
+
+def _may_repeat(mod: Module, reached: Sequence[str]) -> bool:
+    """Return whether functions may have a loop or a recursion: a branch to an earlier block, or a cycle of calls."""
+    waiting: dict[str, set[str]] = {}
+    for name in reached:
+        known = set[str]()
+        for block in blocks_of(mod.definitions[name]):
+            known.add(block.label)
+            if not known.isdisjoint(block.targets()):
+                return True
+        waiting[name] = _calls(mod.definitions[name]) or set()
+    while True:
+        # In each round, functions that call none of the rest are removed. A cycle remains.
+        rest = {name: called for name, called in waiting.items() if not called.isdisjoint(waiting)}
+        if len(rest) == len(waiting):
+            return bool(rest)
+        waiting = rest
 
 
 async def _results(
-    source: str, token: str, signature: Signature, rows: Sequence[Sequence[float]]
-) -> Sequence[float] | None:
+    source: str, token: str, signature: Signature, rows: Sequence[Sequence[float]], take: str | None = None
+) -> Sequence[float | None] | None:
     """Return the results; None if the process dies or takes too long."""
     with move_on_after(SECONDS):
         try:
-            return await run_in_worker(run_function, source, plain_name(token), signature.types, rows)
+            return await run_in_worker(run_function, source, plain_name(token), signature.types, rows, take)
         except BrokenWorkerProcess:
             return None
     return None
