@@ -1,4 +1,4 @@
-"""The event loop of a command; Ctrl-C, SIGTERM and SIGHUP cancel the work in the same way on each."""
+"""The event loop of a command; signals cancel the work in the same way on each."""
 
 import os
 import signal
@@ -68,7 +68,7 @@ def _exit_at_once(number: int) -> None:
 
 
 async def _is_interrupted(work: Callable[[], Awaitable[None]], received: list[int]) -> bool:
-    """Do the work, and return whether it was interrupted; add the signal to `received`."""
+    """Do the work, and return whether a signal ended it, which is added to `received`."""
     failure: Exception | SystemExit | None = None
     try:
         with anyio.CancelScope() as scope, _interrupting(scope, received):

@@ -236,7 +236,7 @@ def format_of(path: Path, result: str | None = None, pipeline: Pass[Any] | str |
         path: the file.
         result: the suffix of its result in lower case; None for the same.
         pipeline: the pipeline or its text. If several IRs share the suffix of the file, the first one that prefixes a
-            pass of the pipeline is that of the file, or the one after `From` in the name of that pass. A pass that
+            pass of the pipeline is that of the file. It may also follow `From` in the name of that pass. A pass that
             converts models decides how results are written.
 
     Raises:

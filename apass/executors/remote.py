@@ -420,7 +420,7 @@ def _traceback_file(limit: float | None) -> Generator[Path | None]:
 
 
 def _loss_error(died: WorkerDiedError, batch: Batch, where: str = "") -> Exception:
-    """Return the error for work that is not retried; `where` is the trail of the worker."""
+    """Return the error for work that is not retried; `where` is the worker's trail."""
     if died.is_late and batch.timeout_message is not None:
         return PassTimeoutError(batch.timeout_message)
     workers = "workers" if died.is_final else "two workers"

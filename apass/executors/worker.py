@@ -69,7 +69,7 @@ class Request:
     traceback_path: str | None
     """File for the worker's traceback, written when an item exceeds the limit; None without a limit."""
     trail_path: str | None
-    """File that tells which pass runs, for work that has lost a worker; None for other work."""
+    """File with the pass that runs, for work that has lost a worker; None for other work."""
     analyses: Mapping[str, bytes]
     """Pickled results of the analyses that the pass requires, by function name."""
     budget: tuple[float, float] | None

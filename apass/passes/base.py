@@ -279,7 +279,10 @@ class Pass(Displayed, ABC, Generic[ModT]):
         return ()
 
     def is_limited(self) -> bool:
-        """Return whether something applies to this pass alone: a timeout, an error policy, analyses or properties."""
+        """Return whether something applies to this pass alone.
+
+        This is a timeout, an error policy, an analysis or a property.
+        """
         has_policy = isinstance(self, BodyOptions) and (self.timeout is not None or self.on_error != "raise")
         return has_policy or bool(self.analyses or self.requires or self.ensures or self.idempotent)
 

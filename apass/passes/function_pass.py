@@ -52,9 +52,10 @@ class FunctionPass(BodyOptions, Pass[ModT], Generic[ModT, FuncT]):
         """
 
     def is_observed(self) -> bool:
-        """Return whether something looks at single functions: a hook, a store, a deadline, or a limit of the pass.
+        """Return whether something looks at single functions.
 
-        If nothing does, an override of `transform` may compute the same module in another way.
+        This is a hook, a store, a deadline or a limit of the pass. Without any, an override of `transform` may compute
+        the same module in another way.
         """
         scope = current_scope()
         return not scope.is_plain or scope.state.hooks.functions is not None or self.is_limited()

@@ -103,7 +103,7 @@ def test_interrupt_prints_totals_of_finished_models(tmp_path: Path, backend: str
     assert out.splitlines()[-1] == "1 of 2 models compared, no result written, 1 not done"
 
 
-def test_pipeline_that_converts_has_the_measures_of_its_ir(tmp_path: Path) -> None:
+def test_converted_model_has_the_measures_of_its_ir(tmp_path: Path) -> None:
     write_model(tmp_path / "m.onnx")
     result = apass("opt", tmp_path, "--compare", "onnx.Default", "tvm.FromONNX")
     assert result.exit_code == 0, result.output

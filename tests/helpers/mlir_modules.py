@@ -80,7 +80,7 @@ def many_functions(count: int, operations: int = 20) -> MLIRModule:
 
 
 def mlir_opt(text: str, pipeline: str, *arguments: str) -> str:
-    """Return what `mlir-opt` prints for a module and a pipeline, by default in local scope."""
+    """Return what `mlir-opt` prints for a module, by default in local scope."""
     path = program()
     assert path is not None
     command = [str(path), f"--pass-pipeline={pipeline}", *(arguments or ["--mlir-print-local-scope"])]

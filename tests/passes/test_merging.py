@@ -43,7 +43,7 @@ async def test_consecutive_passes_run_as_one() -> None:
     assert await log_of(Append("a"), Append("alone")) == ["a", "alone"]
 
 
-async def test_passes_of_an_inner_sequential_merge_with_its_neighbours() -> None:
+async def test_inner_sequential_merges_with_its_neighbours() -> None:
     inner = apass.Sequential([Append("b"), Append("c", opt_level=3), apass.Sequential([Append("d")])])
     assert await log_of(Append("a"), inner, Append("e")) == ["a+b+d+e"]
     assert await log_of(Append("a"), inner, Append("e"), disabled_pass=["b"]) == ["a+d+e"]

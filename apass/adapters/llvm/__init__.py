@@ -73,9 +73,9 @@ class LLVMAdapter:
         return "function"
 
     def skips(self, func: Function) -> bool:
-        """Return whether the function has the attribute `optnone`, or a true `"SkipOptimization"`.
+        """Return whether the function has `optnone`, or a true `"SkipOptimization"`.
 
-        The second one is true unless its value is empty, `"0"`, `"false"`, `"no"` or `"off"`.
+        The second attribute is true unless its value is empty, `"0"`, `"false"`, `"no"` or `"off"`.
         """
         return SKIPPED.search(func.groups) is not None
 

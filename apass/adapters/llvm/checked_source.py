@@ -177,7 +177,10 @@ class _FunctionChecks:
         self._lines.append(f"  call void @{self._prefix}.note_if(i1 {condition})")
 
     def _phi(self, line: str) -> str:
-        """Add a phi that is true where a phi takes an undefined value; return its name, or ""."""
+        """Add a phi that is true where one takes an undefined value.
+
+        Return its name, or "" if there is none.
+        """
         types = TOKEN.sub("", line)
         if _MAY_BE_POISON.search(types):
             return "true"
@@ -348,7 +351,7 @@ class _FunctionChecks:
 
 
 def _always_stored(blocks: Sequence[Block], sizes: Mapping[str, str]) -> set[str]:
-    """Return the variables of the entry block that are written there before anything reads them.
+    """Return the variables that the entry block writes before anything reads them.
 
     Most variables are of this kind. They need no checks, which take time.
     """

@@ -294,7 +294,10 @@ def _reached(mod: Module, token: str, chosen: Iterable[str]) -> list[str]:
 
 
 def _may_repeat(mod: Module, reached: Sequence[str]) -> bool:
-    """Return whether functions may have a loop or a recursion: a branch to an earlier block, or a cycle of calls."""
+    """Return whether functions may have a loop or a recursion.
+
+    It is a branch to an earlier block, or a cycle of calls.
+    """
     waiting: dict[str, set[str]] = {}
     for name in reached:
         known = set[str]()

@@ -72,7 +72,10 @@ def count_instructions(mod: Module) -> int:
 
 
 def shrinkings(mod: Module) -> Iterator[Shrinking[Module]]:
-    """Iterate over the kinds of parts: from bodies to metadata. A result is valid if `mod` is valid."""
+    """Iterate over the kinds of parts, from bodies to metadata.
+
+    A result is valid if `mod` is valid.
+    """
     names = list(mod.definitions)
     symbols = [*mod.skeleton.functions, *mod.skeleton.variables]
     places = [

@@ -89,7 +89,7 @@ class MLIRModule:
 
     @cached_property
     def has_metadata(self) -> bool:
-        """Whether the text may have metadata of a file, such as the data of `dense_resource` attributes."""
+        """Whether the text may have metadata of a file, such as the data of resources."""
         return "{-#" in self.text
 
     def with_parts(self, parts: tuple[Operation, ...]) -> "MLIRModule":

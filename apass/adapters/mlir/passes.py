@@ -68,7 +68,10 @@ class MLIRPass(ModulePass[MLIRModule]):
     merges: bool = True
 
     def merged_with(self, following: Sequence[Pass[MLIRModule]]) -> "MLIRPass | None":
-        """Return a pass that runs all steps in one process; None if a pass has an executor or another program."""
+        """Return a pass that runs all steps in one process.
+
+        None if a pass has an executor or another program.
+        """
         passes: list[MLIRPass] = [self]
         for pass_ in following:
             if not isinstance(pass_, MLIRPass):

@@ -66,7 +66,7 @@ def read_mlir_reproducer(mod: MLIRModule) -> tuple[MLIRModule, Sequential[MLIRMo
 
 
 def _without_reproducer(metadata: str) -> str:
-    """Return the metadata of a file without the pipeline, which may leave the data of attributes."""
+    """Return the metadata of a file without the pipeline; "" if nothing is left."""
     for key in ("mlir_reproducer", "external_resources"):
         match = re.search(rf"\b{key}:\s*\{{", metadata)
         if match is None or (key == "external_resources" and metadata[match.end() :].lstrip()[:1] != "}"):
@@ -216,7 +216,7 @@ def _value(text: str, tp: Any, name: str, key: str) -> Any:
 
 
 def _items(text: str) -> Iterator[str]:
-    """Iterate over the items of a list, which may contain commas in brackets or strings."""
+    """Iterate over the items of a list, with commas in brackets and strings."""
     start = depth = 0
     for token in _ITEM.finditer(text):
         depth += (token[0] in "({[<") - (token[0] in ")}]>")

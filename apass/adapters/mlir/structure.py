@@ -85,7 +85,7 @@ class Structure:
         return {part.symbol: part for part in self.parts if part.symbol is not None}
 
     def definitions(self) -> tuple[str, str]:
-        """Return the aliases before the operations, and the aliases and metadata after them."""
+        """Return the aliases before the operations, and what is defined after them."""
         before = [*_OUTER_MODULE.split(self.head, maxsplit=1)[:1], *(part.text for part in self.parts if not part.name)]
         aliases = [line for text in before for line in text.splitlines() if _ALIAS.match(line)]
         after = _AFTER_OPERATIONS.search(self.tail)

@@ -88,8 +88,9 @@ async def run_in_thread(target: Any, mod: IRModule, ctx: PassContext, *, exclusi
 
 
 async def call_in_thread(function: Callable[[], R], ctx: PassContext, *, exclusive: bool) -> R:
-    """Return the result of a function that uses TVM, called in a worker thread with TVM's context of `ctx`.
+    """Return the result of a function that uses TVM, called in a worker thread.
 
+    TVM's context in the thread is that of `ctx`.
     If it is `exclusive`, no exclusive pass runs at the same time.
     """
 

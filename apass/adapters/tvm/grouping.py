@@ -1,4 +1,4 @@
-"""Passes of TVM on groups of functions, and several passes on one module, in single calls of worker threads.
+"""Passes of TVM on groups of functions, and several in one call of a thread.
 
 If nothing looks at single functions or passes, this gives the same module with fewer calls: a call in a thread, a
 module of one function, and a comparison of modules each take about as long as a small pass.
@@ -61,7 +61,7 @@ async def run_steps(steps: Sequence[Step], mod: IRModule, ctx: PassContext) -> I
 
 
 def part_of(mod: IRModule, names: Sequence[str], kind: FunctionKind) -> IRModule:
-    """Return a module with some functions of one kind, and with what a pass over them sees.
+    """Return a module with some functions of one kind, and what a pass over them sees.
 
     A pass over Relax functions sees all TIR functions as well.
     """

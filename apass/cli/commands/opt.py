@@ -215,7 +215,7 @@ def opt(
     """Optimize models concurrently, and write the results.
 
     Exit status: 0, 1 if a model failed (the others are written), 2 if nothing was started, 4 if only another output
-    (report, trace, times, remarks) could not be written, 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
+    (report, trace, times, remarks) could not be written; 130 after Ctrl-C, 143 after SIGTERM.
     """
     result_options, context_options, run_options, display_options, *observer_options = options
     with errors_as_lines(), warnings_as_lines(), ExitStack() as stack:

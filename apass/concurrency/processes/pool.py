@@ -61,7 +61,7 @@ _IMPORTED: Final[list[str]] = []
 
 
 class WorkerStartError(BrokenWorkerProcess):
-    """A worker failed to import the program's main module. The cause is the error of the import."""
+    """A worker failed to import the program's main module; the cause is its error."""
 
 
 def import_in_workers(module: str) -> None:

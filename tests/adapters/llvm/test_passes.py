@@ -30,7 +30,7 @@ def test_pass_gives_the_text_of_llvmlite(name: str, text: str) -> None:
 
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("name", function_passes())
-def test_pass_gives_the_text_of_llvmlite_function_by_function(name: str, text: str) -> None:
+def test_single_functions_give_the_text_of_llvmlite(name: str, text: str) -> None:
     mod = module(text)
     result = apass.run(apass.get_pass(f"llvm.{name}"), mod, context=by_function())
     assert result.text == by_itself(mod.text, entry_of(name), skipped=SKIPPED)

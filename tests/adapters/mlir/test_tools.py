@@ -43,7 +43,7 @@ def test_modules_of_one_file_are_optimized_separately(model: Path) -> None:
     assert [part.strip() for part in result.stdout.split("// -----")] == [expected.strip()] * 2
 
 
-def test_unchanged_parts_of_a_file_stay_as_they_are(tmp_path: Path) -> None:
+def test_unchanged_parts_of_a_file_stay(tmp_path: Path) -> None:
     text = "func.func @f() {\n  return\n}\n\n// -----\nfunc.func @g() {\n  return\n}\n"
     model, output = tmp_path / "m.mlir", tmp_path / "out.mlir"
     model.write_text(text)

@@ -110,7 +110,7 @@ def test_text_shows_a_digest_of_constants() -> None:
     assert first != second
 
 
-def test_result_from_a_store_has_the_fingerprint_of_the_pass() -> None:
+def test_stored_result_has_the_same_fingerprint() -> None:
     mod = shared()
     result = tvm.relax.transform.EliminateCommonSubexpr()(mod)
     stored = ADAPTER.adopt(ADAPTER.loads(ADAPTER.dumps(result)), mod)

@@ -1,4 +1,4 @@
-"""Passes of TVM on groups of functions, and several passes in one call of a thread."""
+"""Passes of TVM on groups of functions, and several in one call of a thread."""
 
 import threading
 from typing import Any
@@ -22,7 +22,7 @@ SAFE = ["CanonicalizeBindings", "EliminateCommonSubexpr", "DeadCodeElimination",
 
 
 def crowd(count: int) -> Any:
-    """Return a module with `count` Relax functions and as many TIR functions, of which every third is skipped."""
+    """Return a module with `count` functions of each kind; every third is skipped."""
     functions: dict[str, Any] = {}
     for index in range(count):
         one = mixed()
@@ -124,7 +124,7 @@ async def test_cancelled_steps_start_no_other() -> None:
     assert ran == ["wait"]
 
 
-def test_part_of_a_module_has_what_a_pass_sees() -> None:
+def test_part_has_what_a_pass_sees() -> None:
     mod = mixed().with_attr("kept", 1)
     relax_part = part_of(mod, ["main"], "function")
     assert sorted(name for name, _ in ADAPTER.functions(relax_part)) == ["main", "scale", "shift"]
