@@ -1,5 +1,6 @@
 """Modules of TVM, small and from ONNX models."""
 
+import threading
 import warnings
 from contextlib import suppress
 from functools import cache
@@ -7,11 +8,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.from_thread
 import onnx
 
-from apass.adapters.tvm import IRModule, from_script
+from apass.adapters.tvm import IRModule, from_script, tvm
 
-__all__ = ["ONNX_MODELS", "from_onnx", "light_models", "mixed", "shared", "skipped"]
+__all__ = ["ONNX_MODELS", "Pausing", "from_onnx", "light_models", "mixed", "shared", "skipped"]
 
 _HEAD = "from tvm.script import ir as I\nfrom tvm.script import tirx as T\nfrom tvm.script import relax as R\n\n"
 
@@ -86,6 +89,32 @@ def skipped(mod: IRModule, *names: str) -> IRModule:
     for name in names:
         result.update_func(mod.get_global_var(name), mod[name].with_attr("SkipOptimization", True))
     return result
+
+
+class Pausing:
+    """Two passes of TVM; the first waits in its thread."""
+
+    def __init__(self) -> None:
+        self.started = anyio.Event()
+        """Set when the first pass runs."""
+        self.release = threading.Event()
+        """Ends the first pass."""
+        self.ran: list[str] = []
+        """The passes that have ended."""
+        self.wait: Any = tvm.transform.module_pass(self._wait, opt_level=0, name="Wait")
+        """The first pass."""
+        self.later: Any = tvm.transform.module_pass(self._later, opt_level=0, name="Later")
+        """The second pass."""
+
+    def _wait(self, mod: IRModule, _ctx: Any) -> IRModule:
+        anyio.from_thread.run_sync(self.started.set)
+        self.release.wait(60)
+        self.ran.append("wait")
+        return mod
+
+    def _later(self, mod: IRModule, _ctx: Any) -> IRModule:
+        self.ran.append("later")
+        return mod
 
 
 @cache

@@ -15,7 +15,7 @@ import apass
 from apass.adapters.tvm import ADAPTER, tvm
 from apass.core.changes import CHANGES, ChangeLog
 from apass.instruments import ReproducerInstrument
-from tests.helpers.tvm_modules import mixed, shared, skipped
+from tests.helpers.tvm_modules import Pausing, mixed, shared, skipped
 
 relax = tvm.relax
 
@@ -271,60 +271,33 @@ async def test_exclusive_passes_may_nest() -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("instruments", [list, lambda: [Record()]])
 async def test_cancelled_call_waits_for_its_thread(instruments: Callable[[], list[Any]]) -> None:
-    started, release = anyio.Event(), threading.Event()
-    ended: list[str] = []
-
-    def wait(mod: Any, _ctx: Any) -> Any:
-        anyio.from_thread.run_sync(started.set)
-        release.wait(60)
-        ended.append("wait")
-        return mod
-
-    def later(mod: Any, _ctx: Any) -> Any:
-        ended.append("later")
-        return mod
-
-    first = tvm.transform.module_pass(wait, opt_level=0, name="Wait")
-    second = tvm.transform.module_pass(later, opt_level=0, name="Later")
-    pass_ = apass.from_tvm(nested(first, apass.to_tvm(apass.from_tvm(second))))
+    pausing = Pausing()
+    pass_ = apass.from_tvm(nested(pausing.wait, apass.to_tvm(apass.from_tvm(pausing.later))))
     async with anyio.create_task_group() as group:
 
         async def work() -> None:
             async with apass.PassContext(instruments=instruments()):
                 await pass_(shared())
-            ended.append("result")
+            pausing.ran.append("result")
 
         group.start_soon(work)
-        await started.wait()
+        await pausing.started.wait()
         group.cancel_scope.cancel()
-        release.set()
-    assert ended == ["wait"]
+        pausing.release.set()
+    assert pausing.ran == ["wait"]
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("instruments", [list, lambda: [Record()]])
 async def test_cancelled_call_starts_no_pass_of_tvm(instruments: Callable[[], list[Any]]) -> None:
-    started, release = anyio.Event(), threading.Event()
-    ran: list[str] = []
-
-    def wait(mod: Any, _ctx: Any) -> Any:
-        anyio.from_thread.run_sync(started.set)
-        release.wait(60)
-        ran.append("wait")
-        return mod
-
-    def later(mod: Any, _ctx: Any) -> Any:
-        ran.append("later")
-        return mod
-
-    passes = [tvm.transform.module_pass(body, opt_level=0, name=body.__name__) for body in (wait, later)]
+    pausing = Pausing()
     async with apass.PassContext(instruments=instruments()), anyio.create_task_group() as group:
-        group.start_soon(apass.from_tvm(nested(*passes)), shared())
-        await started.wait()
+        group.start_soon(apass.from_tvm(nested(pausing.wait, pausing.later)), shared())
+        await pausing.started.wait()
         group.cancel_scope.cancel()
         await anyio.wait_all_tasks_blocked()
-        release.set()
-    assert ran == ["wait"]
+        pausing.release.set()
+    assert pausing.ran == ["wait"]
 
 
 @pytest.mark.anyio

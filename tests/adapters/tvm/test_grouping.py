@@ -1,6 +1,5 @@
 """Passes of TVM on groups of functions, and several in one call of a thread."""
 
-import threading
 from typing import Any
 
 import anyio
@@ -14,7 +13,7 @@ from apass.adapters.tvm.bridge import TVMPrimFuncPass
 from apass.adapters.tvm.grouping import Step, part_of, run_steps
 from apass.errors import AdapterError
 from apass.testing import RecordingInstrument
-from tests.helpers.tvm_modules import mixed, shared, skipped
+from tests.helpers.tvm_modules import Pausing, mixed, shared, skipped
 
 relax = tvm.relax
 
@@ -102,26 +101,14 @@ async def test_error_names_the_function() -> None:
 
 @pytest.mark.anyio
 async def test_cancelled_steps_start_no_other() -> None:
-    started, release = anyio.Event(), threading.Event()
-    ran: list[str] = []
-
-    def wait(mod: Any, _ctx: Any) -> Any:
-        anyio.from_thread.run_sync(started.set)
-        release.wait(60)
-        ran.append("wait")
-        return mod
-
-    def later(mod: Any, _ctx: Any) -> Any:
-        ran.append("later")
-        return mod
-
-    steps = [Step(tvm.transform.module_pass(body, opt_level=0, name="Body")) for body in (wait, later)]
+    pausing = Pausing()
+    steps = [Step(pausing.wait), Step(pausing.later)]
     async with apass.PassContext() as ctx, anyio.create_task_group() as group:
         group.start_soon(run_steps, steps, shared(), ctx)
-        await started.wait()
+        await pausing.started.wait()
         group.cancel_scope.cancel()
-        release.set()
-    assert ran == ["wait"]
+        pausing.release.set()
+    assert pausing.ran == ["wait"]
 
 
 def test_part_has_what_a_pass_sees() -> None:
