@@ -117,7 +117,7 @@ def verify_module(mod: ModuleOp, subject: str) -> None:
     """Check the rules of the dialects.
 
     Raises:
-        VerifyError: if the module breaks one.
+        VerifyError: if the module breaks one, or a verifier fails.
 
     """
     try:
@@ -126,6 +126,9 @@ def verify_module(mod: ModuleOp, subject: str) -> None:
         raise VerifyError(f"{subject}:\n{full_message(error)}") from error
     except RecursionError:
         raise VerifyError(f"{subject}: its regions are nested too deeply") from None
+    except Exception as error:  # a bug of a dialect: `x86_scf.rof` of xDSL 0.74 raises AttributeError
+        reason = f"{type(error).__name__}: {full_message(error)}"
+        raise VerifyError(f"{subject}: a verifier of xDSL failed with {reason}") from error
 
 
 def full_message(error: Exception) -> str:

@@ -1,7 +1,10 @@
 """The passes `xdsl.*`."""
 
+from unittest.mock import Mock
+
 import pytest
 from xdsl.dialects.builtin import UnitAttr
+from xdsl.dialects.func import FuncOp
 from xdsl.universe import Universe
 
 import apass
@@ -116,6 +119,19 @@ async def test_error_of_the_library_names_pass_and_module() -> None:
     assert first == "pass convert-func-to-x86-func of xDSL failed with DiagnosticException:"
     assert second == "Cannot lower function parameters bigger than 64 bits (not implemented)"
     assert caught.value.__notes__[0].endswith("module 'm.mlir'")
+
+
+@pytest.mark.anyio
+async def test_bug_of_a_verifier_is_a_verify_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    mod = module(SUMS)
+    # As in x86_scf.rof of xDSL 0.74.
+    bug = AttributeError("type object 'ForRofOperation' has no attribute 'name'")
+    monkeypatch.setattr(FuncOp, "verify_", Mock(side_effect=bug))
+    with pytest.raises(apass.VerifyError) as caught:
+        await apass.get_pass("xdsl.canonicalize")(mod)
+    first = "the result of pass canonicalize of xDSL is invalid: a verifier of xDSL failed with AttributeError: "
+    assert str(caught.value) == f"{first}type object 'ForRofOperation' has no attribute 'name'"
+    assert caught.value.__cause__ is bug
 
 
 @pytest.mark.anyio
