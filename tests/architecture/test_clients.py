@@ -26,6 +26,8 @@ OWN = {
         "apass.core.adapter.select_functions",
         "apass.core.changes.CHANGES",
         "apass.core.context.current_scope",
+        "apass.core.draft.offer_draft",
+        "apass.core.draft.take_draft",
         "apass.util.files.PartFile",
         "apass.util.files.Prepared",
         "apass.util.files.write_whole",

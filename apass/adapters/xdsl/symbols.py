@@ -1,6 +1,7 @@
 """The functions of an xDSL module, and private modules of some of them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeVar, cast
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, SymbolRefAttr
@@ -9,13 +10,16 @@ from xdsl.traits import IsolatedFromAbove, SymbolOpInterface, SymbolTable
 from xdsl.utils.exceptions import DiagnosticException, VerifyException
 
 __all__ = [
+    "alone",
     "copy_of",
     "function_name",
     "functions_of",
+    "is_divisible",
     "is_function",
     "module_of",
     "move_contents",
     "references_in",
+    "replace_functions",
     "symbol_of",
     "with_functions",
 ]
@@ -80,12 +84,42 @@ def copy_of(op: OpT) -> OpT:
 def with_functions(mod: ModuleOp, updates: Mapping[str, Operation]) -> ModuleOp:
     """Return a copy of a module with `updates` for functions of the same name."""
     copy = copy_of(mod)
-    for op in list(copy.body.ops):
-        new = updates.get(symbol_of(op) or "") if updates else None
-        if new is not None and is_function(op):
-            copy.body.block.insert_op_before(copy_of(new), op)
-            copy.body.block.erase_op(op)
+    replace_functions(copy, {name: copy_of(func) for name, func in updates.items()})
     return copy
+
+
+def replace_functions(mod: ModuleOp, updates: Mapping[str, Operation]) -> None:
+    """Replace functions of a private module by those of the same name."""
+    for op in list(mod.body.ops) if updates else ():
+        new = updates.get(symbol_of(op) or "")
+        if new is not None and is_function(op):
+            mod.body.block.insert_op_before(new, op)
+            mod.body.block.erase_op(op)
+
+
+def is_divisible(mod: ModuleOp) -> bool:
+    """Return whether a module contains only functions, and symbols without a body."""
+    return all(is_function(op) or _is_plain_symbol(op) for op in mod.body.ops)
+
+
+def _is_plain_symbol(op: Operation) -> bool:
+    """Return whether an operation is a symbol without a body."""
+    return symbol_of(op) is not None and not op.results and not any(region.blocks for region in op.regions)
+
+
+@contextmanager
+def alone(mod: ModuleOp, func: Operation) -> Generator[ModuleOp]:
+    """Move a function from a private module to one of its own, and back."""
+    block, following = mod.body.block, func.next_op
+    block.detach_op(func)
+    part = _module(mod, Region(Block([func])))
+    yield part
+    for op in list(part.body.ops):
+        part.body.block.detach_op(op)
+        if following is None:
+            block.add_op(op)
+        else:
+            block.insert_op_before(op, following)
 
 
 def module_of(mod: ModuleOp, names: Iterable[str]) -> ModuleOp:

@@ -113,8 +113,8 @@ class _Parser(Parser):
         return handle
 
 
-def verify_module(mod: ModuleOp, subject: str) -> None:
-    """Check the rules of the dialects.
+def verify_module(mod: Operation, subject: str) -> None:
+    """Check the rules of the dialects, in a module or a function.
 
     Raises:
         VerifyError: if the module breaks one, or a verifier fails.

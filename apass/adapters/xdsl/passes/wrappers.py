@@ -1,21 +1,36 @@
 """The passes of xDSL as passes of apass: over modules, and over functions."""
 
 import warnings
+from collections.abc import Awaitable, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import fields
 from importlib.metadata import version
+from time import perf_counter
 from typing import Final
 
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnknownLoc
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
+from xdsl.passes import ModulePass as XdslModulePass
 
 from apass.adapters.xdsl import ADAPTER
-from apass.adapters.xdsl.module_fingerprint import fingerprint
-from apass.adapters.xdsl.symbols import copy_of, is_function, module_of, symbol_of, with_functions
+from apass.adapters.xdsl.contents import same_contents
+from apass.adapters.xdsl.symbols import (
+    alone,
+    copy_of,
+    function_name,
+    functions_of,
+    is_divisible,
+    module_of,
+    replace_functions,
+)
 from apass.adapters.xdsl.text import full_message, new_context, verify_module
-from apass.core.context import PassContext
+from apass.core.changes import CHANGES
+from apass.core.context import PassContext, current_scope
+from apass.core.draft import offer_draft, take_draft
 from apass.core.info import PassInfo
 from apass.errors import AdapterError
+from apass.passes.base import ModulePass, Pass
 from apass.passes.function_pass import FunctionPass
 from apass.passes.in_place import InPlacePass
 
@@ -31,43 +46,49 @@ So do those of passes that read files, whose options are named `*_file`.
 """
 
 
-class XdslPass(InPlacePass[ModuleOp]):
+class XdslPass(ModulePass[ModuleOp]):
     """A pass of xDSL over whole modules.
 
     - It changes a private copy. If it changes nothing, the result is the input module itself.
     - An invalid result raises VerifyError, and any error of xDSL AdapterError.
+    - Consecutive passes of a Sequential run on one copy if nothing looks at single passes.
 
     Parameters:
         library_pass: the pass of xDSL.
 
     """
 
-    def __init__(self, library_pass: ModulePass) -> None:
+    merges: bool = True
+    changes_in_place: bool = True
+
+    def __init__(self, library_pass: XdslModulePass) -> None:
         self.info = PassInfo(0, f"{PREFIX}{library_pass.name}")
         self.library_pass = library_pass
         """The pass of xDSL."""
         self.cacheable = _is_cacheable(library_pass)
         self.version = f"xdsl {version('xdsl')}"
 
-    def transform_in_place(self, mod: ModuleOp, ctx: PassContext) -> bool:
-        """Apply the pass to a private module.
+    def merged_with(self, following: Sequence[Pass[ModuleOp]]) -> Pass[ModuleOp] | None:
+        """Return a pass on one copy; None if something looks at single passes."""
+        return _merged([self, *following])
+
+    def transform_module(self, mod: ModuleOp, ctx: PassContext) -> ModuleOp | Awaitable[ModuleOp]:
+        """Apply the pass to a private copy.
 
         Raises:
             AdapterError: if the pass fails.
             VerifyError: if the result is invalid.
 
         """
-        _check_module(self.info, mod)
-        before = fingerprint(mod, exact=True)
-        _apply(self.library_pass, mod)
-        return fingerprint(mod, exact=True) != before
+        return _run_on_copy(self, [self], mod, ctx)
 
 
 class XdslFunctionPass(FunctionPass[ModuleOp, Operation]):
     """A pass of xDSL that stays within a function.
 
-    It runs on each function separately, in a private module with declarations of what the function calls. Functions
-    with `SkipOptimization` are left out.
+    It runs on each function separately. Functions with `SkipOptimization` are left out. If nothing looks at single
+    functions, and no executor runs them, the functions are those of one private copy of the module. Otherwise each has
+    a private module with declarations of what the function calls.
 
     A module with other operations, such as a nested module, is transformed as a whole.
 
@@ -76,12 +97,19 @@ class XdslFunctionPass(FunctionPass[ModuleOp, Operation]):
 
     """
 
-    def __init__(self, library_pass: ModulePass) -> None:
+    merges: bool = True
+    changes_in_place: bool = True
+
+    def __init__(self, library_pass: XdslModulePass) -> None:
         self.info = PassInfo(0, f"{PREFIX}{library_pass.name}")
         self.library_pass = library_pass
         """The pass of xDSL."""
         self.cacheable = _is_cacheable(library_pass)
         self.version = f"xdsl {version('xdsl')}"
+
+    def merged_with(self, following: Sequence[Pass[ModuleOp]]) -> Pass[ModuleOp] | None:
+        """Return a pass on one copy; None if something looks at single passes."""
+        return _merged([self, *following])
 
     async def transform(self, mod: ModuleOp, ctx: PassContext) -> ModuleOp:
         """Transform the functions; with other operations than symbols, the module.
@@ -92,13 +120,18 @@ class XdslFunctionPass(FunctionPass[ModuleOp, Operation]):
 
         """
         _check_module(self.info, mod)
-        if all(is_function(op) or _is_plain_symbol(op) for op in mod.body.ops):
+        can_divide = is_divisible(mod)
+        if can_divide and (self.is_observed() or self._executor(ctx) is not None):
+            draft = take_draft(self)
+            if draft is not None:
+                # What looks at functions may keep them.
+                draft.forget()
             return await super().transform(mod, ctx)
-        private = copy_of(mod)
-        _apply(self.library_pass, private)
-        skipped = {name: func for name, func in ADAPTER.functions(mod) if ADAPTER.skips(func)}
-        result = with_functions(private, skipped) if skipped else private
-        return mod if fingerprint(result, exact=True) == fingerprint(mod, exact=True) else result
+        # After any error, each function runs alone, and the one that fails raises its own.
+        with suppress(Exception) if can_divide else nullcontext():
+            result = _run_on_copy(self, [self], mod, ctx)
+            return result if isinstance(result, ModuleOp) else await result
+        return await super().transform(mod, ctx)
 
     def transform_function(self, func: Operation, mod: ModuleOp, ctx: PassContext) -> Operation:
         """Apply the pass to a private module of one function.
@@ -108,12 +141,112 @@ class XdslFunctionPass(FunctionPass[ModuleOp, Operation]):
             VerifyError: if the result is invalid.
 
         """
-        name = symbol_of(func)
-        assert name is not None, "a function is a symbol"
+        name = function_name(func)
         private = module_of(mod, [name])
-        _apply(self.library_pass, private)
+        _apply(self.library_pass, private, new_context())
         result = ADAPTER.get(private, name)
-        return func if fingerprint(result, exact=True) == fingerprint(func, exact=True) else result
+        if same_contents(func, result):
+            return func
+        verify_module(private, _invalid([self]))
+        return result
+
+
+class _MergedPass(ModulePass[ModuleOp]):
+    """Consecutive passes of xDSL on one private copy."""
+
+    def __init__(self, passes: Sequence[XdslPass | XdslFunctionPass]) -> None:
+        self.info = PassInfo(0, ", ".join(pass_.info.name for pass_ in passes))
+        self._passes = passes
+
+    def transform_module(self, mod: ModuleOp, ctx: PassContext) -> ModuleOp | Awaitable[ModuleOp]:
+        """Apply the passes in order, and verify the result of the last one."""
+        return _run_on_copy(self, self._passes, mod, ctx)
+
+
+def _merged(passes: Sequence[Pass[ModuleOp]]) -> _MergedPass | None:
+    """Return one pass in place of several.
+
+    None if there is a limit or an executor, or if it is recorded which of them changes the module.
+    """
+    scope = current_scope()
+    if not scope.is_plain or scope.ctx.executor is not None or CHANGES.get() is not None:
+        return None
+    own = [pass_ for pass_ in passes if isinstance(pass_, XdslPass | XdslFunctionPass) and pass_.executor is None]
+    return _MergedPass(own) if len(own) == len(passes) else None
+
+
+def _run_on_copy(
+    owner: Pass[ModuleOp], passes: Sequence[XdslPass | XdslFunctionPass], mod: ModuleOp, ctx: PassContext
+) -> ModuleOp | Awaitable[ModuleOp]:
+    """Return a copy of `mod` that passes have changed, or `mod`.
+
+    The copy may be the draft that is offered to `owner`.
+    """
+    _check_module(owner.info, mod)
+    run = _Run(owner.info, passes, mod)
+    draft = take_draft(owner)
+    if draft is not None:
+        offer_draft(run, draft)
+    return run.transform_module(mod, ctx)
+
+
+class _Run(InPlacePass[ModuleOp]):
+    """One execution of consecutive passes of xDSL."""
+
+    def __init__(self, info: PassInfo, passes: Sequence[XdslPass | XdslFunctionPass], original: ModuleOp) -> None:
+        self.info = info
+        self._passes = passes
+        self._original = original
+        self._context = new_context()
+        # A pass over modules may change what a function refers to.
+        self._is_by_function = all(isinstance(pass_, XdslFunctionPass) for pass_ in passes) and is_divisible(original)
+
+    @property
+    def keeps_input(self) -> bool:
+        """True: the input is compared with the result, and is needed again after an error."""
+        return True
+
+    def transform_in_place(self, mod: ModuleOp, ctx: PassContext) -> bool | Awaitable[bool]:
+        """Apply the passes to a private module.
+
+        Raises:
+            AdapterError: if a pass fails.
+            VerifyError: if the result is invalid.
+
+        """
+        if self._is_by_function:
+            return self._change_functions(mod)
+        for pass_ in self._passes:
+            is_skipping = isinstance(pass_, XdslFunctionPass)
+            skipped = {name: copy_of(func) for name, func in functions_of(mod) if is_skipping and ADAPTER.skips(func)}
+            _apply(pass_.library_pass, mod, self._context)
+            replace_functions(mod, skipped)
+        if same_contents(self._original, mod):
+            return False
+        verify_module(mod, _invalid(self._passes))
+        return True
+
+    async def _change_functions(self, mod: ModuleOp) -> bool:
+        scheduler = current_scope().state.scheduler
+        changed = False
+        for (_, original), (_, func) in zip(functions_of(self._original), list(functions_of(mod)), strict=True):
+            if ADAPTER.skips(func):
+                continue
+            if perf_counter() > scheduler.slice_ends:
+                await scheduler.yield_to_loop()
+            with alone(mod, func) as part:
+                for pass_ in self._passes:
+                    _apply(pass_.library_pass, part, self._context)
+            if not same_contents(original, func):
+                # The verifier of a call looks for the callee in the module.
+                verify_module(func, _invalid(self._passes))
+                changed = True
+        return changed
+
+
+def _invalid(passes: Sequence[XdslPass | XdslFunctionPass]) -> str:
+    names = ", ".join(pass_.library_pass.name for pass_ in passes)
+    return f"the result of {'pass' if len(passes) == 1 else 'passes'} {names} of xDSL is invalid"
 
 
 def _check_module(info: PassInfo, mod: object) -> None:
@@ -124,14 +257,13 @@ def _check_module(info: PassInfo, mod: object) -> None:
         raise AdapterError(f"pass {info.name!r} takes a ModuleOp of xDSL, got {kind}{hint}")
 
 
-def _apply(library_pass: ModulePass, mod: ModuleOp) -> None:
-    """Apply a pass of xDSL to a private module, and verify the result.
+def _apply(library_pass: XdslModulePass, mod: ModuleOp, context: Context) -> None:
+    """Apply a pass of xDSL to a private module.
 
     A deprecated pass causes a FutureWarning.
 
     Raises:
         AdapterError: if the pass fails.
-        VerifyError: if the result is invalid.
 
     """
     name = library_pass.name
@@ -140,7 +272,7 @@ def _apply(library_pass: ModulePass, mod: ModuleOp) -> None:
         # Python shows no DeprecationWarning outside of the main program.
         warnings.warn(f"pass {name} of xDSL: DeprecationWarning: {reason}", FutureWarning, stacklevel=2)
     try:
-        library_pass.apply(new_context(), mod)
+        library_pass.apply(context, mod)
     except RecursionError:
         raise AdapterError(f"pass {name} of xDSL failed: the regions of the module are nested too deeply") from None
     except Exception as error:
@@ -150,14 +282,8 @@ def _apply(library_pass: ModulePass, mod: ModuleOp) -> None:
         # test-specialised-constant-folding creates operations without calling their constructor.
         if not hasattr(op, "location"):
             op.location = UnknownLoc()
-    verify_module(mod, f"the result of pass {name} of xDSL is invalid")
 
 
-def _is_cacheable(library_pass: ModulePass) -> bool:
+def _is_cacheable(library_pass: XdslModulePass) -> bool:
     reads_file = any(field.name.endswith("_file") for field in fields(library_pass))
     return library_pass.name not in UNCACHEABLE and not reads_file
-
-
-def _is_plain_symbol(op: Operation) -> bool:
-    """Return whether an operation is a symbol without a body."""
-    return symbol_of(op) is not None and not op.results and not any(region.blocks for region in op.regions)
