@@ -13,6 +13,7 @@ from apass.core.adapter import (
     load_with_facts,
     register_adapter,
 )
+from apass.core.changes import CHANGES
 from apass.core.config import ConfigOption, adopt_option, find_option
 from apass.core.context import PassContext
 from apass.core.diagnostic_context import DiagnosticContext
@@ -160,6 +161,8 @@ class RunMessage:
     """Create the twins of the context's instruments, for a whole pass."""
     store: Callable[[], SharedStore] | None = None
     """Creates the store of the context, for a whole pass."""
+    logs_changes: bool = False
+    """Whether the passes that change the module are recorded, for a whole pass."""
 
     def run(self, function: str) -> Run:
         """Return the run of the body for a function."""
@@ -221,7 +224,8 @@ def pack_pass(pass_: Any, mod: Any, ctx: PassContext, delegates: Delegates, back
     context = ContextMessage.of(ctx)
     factories, store = delegates.factories, store_for_worker(ctx)
     dumps(store, f"the store {ctx.store!r}")
-    return _pack(RunMessage(pass_, module, context, [pass_.info], name, False, backend, factories, store))
+    logs = CHANGES.get() is not None
+    return _pack(RunMessage(pass_, module, context, [pass_.info], name, False, backend, factories, store, logs))
 
 
 def store_for_worker(ctx: PassContext) -> Callable[[], SharedStore] | None:

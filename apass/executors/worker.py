@@ -334,7 +334,8 @@ class _WholePass:
         """Run the pass on the module, with the twins of the instruments."""
         emitted = Emitted()
         _EMITTED.set(emitted)
-        CHANGES.set(emitted.changes)
+        # Consecutive passes may run as one if it is not recorded which of them changes the module.
+        CHANGES.set(emitted.changes if self._message.logs_changes else None)
         mod = self._message.module.open()
         twins = [make() for make in self._message.instruments]
         store = None if self._message.store is None else self._message.store()

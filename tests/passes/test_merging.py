@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 import apass
+from apass.core.changes import CHANGES, ChangeLog
 from apass.stores import MemoryStore
 from apass.testing import RecordingInstrument
 
@@ -98,3 +99,26 @@ async def test_failure_in_an_inner_sequential_names_both() -> None:
     with pytest.raises(ValueError, match="cannot append") as caught:
         await log_of(Append("a"), apass.Sequential([Append("b"), Append("bad")], name="inner"), Append("c"))
     assert caught.value.__notes__ == ["in pass 'sequential > inner > bad'"]
+
+
+class AppendUnlogged(Append, init=False):
+    """Merges if it is not recorded which pass changes the module."""
+
+    def merged_with(self, following: Sequence[apass.Pass[Module]]) -> "Append | None":
+        return None if CHANGES.get() is not None else super().merged_with(following)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("is_logged", [True, False])
+async def test_worker_merges_passes_unless_changes_are_logged(is_logged: bool) -> None:
+    log = ChangeLog() if is_logged else None
+    modules: dict[str, Module] = {"m": {"log": []}}
+    token = CHANGES.set(log)
+    try:
+        results = await apass.optimize_all(
+            modules, apass.Sequential([AppendUnlogged("a"), AppendUnlogged("b")]), executor="process"
+        )
+    finally:
+        CHANGES.reset(token)
+    assert results["m"]["log"] == (["a", "b"] if is_logged else ["a+b"])
+    assert log is None or log.changed == {"a": 1, "b": 1}
