@@ -1,20 +1,23 @@
 """The text of xDSL modules: contexts, parsing and printing."""
 
-from collections.abc import Callable, Generator, Mapping
+import re
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from io import StringIO
 from typing import Final
 
 from xdsl.context import Context
 from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
-from xdsl.dialects.builtin import Builtin, LocationAttr, ModuleOp, UnknownLoc
+from xdsl.dialects.builtin import Builtin, LocationAttr, ModuleOp, UnknownLoc, UnregisteredOp
 from xdsl.dialects.test import Test
-from xdsl.ir import BlockArgument, Dialect, Operation
+from xdsl.ir import Attribute, BlockArgument, Dialect, Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.universe import Universe
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
+from xdsl.utils.lexer import Span
 
 from apass.core.config import provide_config_option
 from apass.core.context import PassContext
@@ -94,8 +97,29 @@ def parse_module(text: str, name: str, *, allow_unregistered: bool | None = None
         raise AdapterError(f"cannot parse {name}: {type(error).__name__}: {error}") from error
 
 
+_HEAD: Final = re.compile(r'(?:%(?P<result>[\w$.-]+) = )?"(?P<name>[\w$.]+)"\((?P<operands>[\w$.%, -]*)\)', re.ASCII)
+"""The beginning of an operation in the generic format, as it is printed: at most one result, the name, and operands."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """An operation in the generic format, without its operands and its result.
+
+    The rest of the line describes it.
+    """
+
+    kind: type[Operation]
+    operand_types: Sequence[Attribute]
+    result_types: Sequence[Attribute]
+    properties: Mapping[str, Attribute]
+    attributes: Mapping[str, Attribute]
+    location: LocationAttr
+
+
 class _Parser(Parser):
-    """A parser for texts with resources that this process has parsed before.
+    """A parser that is fast for the generic format, and reads resources again.
+
+    The operations of a module often differ in their operands only. The rest of a line is parsed once.
 
     The data of `dense_resource<key>` is kept by the dialect, for all modules of the process. If it has a key already,
     xDSL 0.74 chooses another one at each use of the key in the text, none of which has data.
@@ -103,7 +127,9 @@ class _Parser(Parser):
 
     def __init__(self, context: Context, text: str, name: str) -> None:
         super().__init__(context, text, name)
+        self._text = text
         self._handles: dict[tuple[str, str], str] = {}
+        self._forms: dict[tuple[str, str], _Form] = {}
 
     def _parse_dialect_resource_handle(self, dialect_name: str, interface: OpAsmDialectInterface) -> str:
         key = self.parse_identifier(" for resource handle")
@@ -111,6 +137,49 @@ class _Parser(Parser):
         if handle is None:
             handle = self._handles[dialect_name, key] = interface.declare_resource(key)
         return handle
+
+    def parse_operation(self) -> Operation:
+        """Parse an operation, with the form of an equal line if there was one."""
+        start = self._current_token.span.start
+        head = _HEAD.match(self._text, start)
+        end = -1 if head is None else self._text.find("\n", head.end())
+        if head is None or end < 0:
+            return super().parse_operation()
+        key = head["name"], self._text[head.end() : end]
+        form = self._forms.get(key)
+        op = None if form is None else self._made(form, head["operands"], head["result"])
+        if op is None:
+            op = super().parse_operation()
+            is_whole_line = self._text[end : self._current_token.span.start].isspace()
+            if is_whole_line and not op.regions and not op.successors and not isinstance(op, UnregisteredOp):
+                self._forms[key] = _Form(
+                    type(op), op.operand_types, op.result_types, op.properties.copy(), op.attributes.copy(), op.location
+                )
+        else:
+            if head["result"] is not None:
+                span = Span(head.start("result") - 1, head.end("result"), self.lexer.input)
+                self._register_ssa_definition(head["result"], op.results, span)
+            self._resume_from(end)
+        return op
+
+    def _made(self, form: _Form, operands: str, result: str | None) -> Operation | None:
+        """Return an operation of that form; None if it needs the whole parser."""
+        names = operands.split(", ") if operands else []
+        if len(names) != len(form.operand_types) or (result is not None and len(form.result_types) != 1):
+            return None
+        values: list[SSAValue] = []
+        for name, tp in zip(names, form.operand_types, strict=True):
+            known = self.ssa_values.get(name[1:])
+            if known is None or known[0].type != tp:
+                return None
+            values.append(known[0])
+        return form.kind.create(
+            operands=values,
+            result_types=form.result_types,
+            properties=dict(form.properties),
+            attributes=dict(form.attributes),
+            location=form.location,
+        )
 
 
 def verify_module(mod: Operation, subject: str) -> None:
@@ -150,11 +219,65 @@ class LocationPrinter(Printer):
     def __init__(self, stream: StringIO, *, is_generic: bool = False, has_locations: bool = True) -> None:
         super().__init__(stream, print_generic_format=is_generic)
         self._has_locations = has_locations
+        self._forms: dict[tuple[object, ...], str] = {}
+        self._equal: dict[Attribute, int] = {}
+        self._numbers: dict[int, int] = {}
 
     def print_op(self, op: Operation) -> None:
         """Print an operation, with its location if that is known."""
         with self._debuginfo(op.location):
             super().print_op(op)
+
+    def print_op_with_default_format(self, op: Operation) -> None:
+        """Print an operation in the generic format, without its results and its name.
+
+        What follows the operands is printed once for equal attributes and types, which most operations share.
+        """
+        if op.regions or op.successors or self.print_properties_as_attributes:
+            super().print_op_with_default_format(op)
+            return
+        self.print_operands(op.operands)
+        shown: list[Attribute] = [*op.properties.values(), *op.attributes.values(), *op.operand_types, *op.result_types]
+        numbers = [self._numbers.get(id(attribute)) or self._number_of(attribute) for attribute in shown]
+        key = (*op.properties, "", *op.attributes, len(op.operands), *numbers, self.print_debuginfo and op.location)
+        text = self._forms.get(key)
+        if text is None:
+            self._print_form(op, key)
+        else:
+            self.print_string(text)
+
+    def _number_of(self, attribute: Attribute) -> int:
+        """Return a number other than 0, the same for equal attributes."""
+        try:
+            number = self._equal.setdefault(attribute, len(self._equal) + 1)
+        except TypeError:  # an attribute with a list, which has no hash
+            number = -id(attribute)
+        # The module keeps the attribute while it is printed. Most attributes are used several times.
+        self._numbers[id(attribute)] = number
+        return number
+
+    def _print_form(self, op: Operation, key: tuple[object, ...]) -> None:
+        stream, self.stream = self.stream, StringIO()
+        try:
+            self._print_op_properties(op.properties)
+            self.print_op_attributes(op.attributes)
+            self.print_string(" : ")
+            self.print_operation_type(op)
+            text = self.stream.getvalue()
+        finally:
+            self.stream = stream
+        print(text, end="", file=stream)
+        # The indentation after a line break may differ.
+        if "\n" not in text:
+            self._forms[key] = text
+
+    def print_operands(self, operands: Sequence[SSAValue]) -> None:
+        """Print operands in parentheses, at once if their names are known."""
+        names = [self._ssa_values.get(value) for value in operands]
+        if None in names:
+            super().print_operands(operands)
+        else:
+            self.print_string(f"({', '.join([f'%{name}' for name in names])})")
 
     def print_block_argument(self, arg: BlockArgument, print_type: bool = True) -> None:
         """Print a block argument, with its location if that is known."""

@@ -1,0 +1,102 @@
+"""The generic format, whose equal lines are parsed and printed once."""
+
+from io import StringIO
+from unittest.mock import Mock
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+import apass
+from apass.adapters.xdsl import ADAPTER
+from apass.adapters.xdsl.text import new_context, parse_module
+from tests.helpers.xdsl_modules import CALLS, SUMS, UNKNOWN, module
+
+LINES = """\
+func.func @f(%a: i32, %f: f32) -> i32 {
+  %v0 = "arith.addi"(%a, %a) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+  %v1 = "arith.addi"(%v0, %a) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
+  %v2 = "arith.addi"(%v1, %a) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32  // a comment
+  %v3 = "arith.addi"(%v2, %a) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32  // a comment
+  %v4 = "arith.addi"(%v3, %a) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32 loc("kernel.c":1:2)
+  %v5 = "arith.addi"(%v4, %a) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32 loc("kernel.c":1:2)
+  %v6 = "arith.addi"(%v5, %a) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) ->
+    i32
+  %v7 = "arith.addi"(%v6, %a) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) ->
+    i32
+  "test.op"(%v6) {text = "(%a) : () -> ()", nan = 0x7FC00000 : f32, zero = -0.0 : f32} : (i32) -> ()
+  "test.op"(%v7) {text = "(%a) : () -> ()", nan = 0x7FC00000 : f32, zero = 0.0 : f32} : (i32) -> ()
+  "test.op"() : () -> () "test.op"() : () -> ()
+  %pair:2 = "test.op"(%a) : (i32) -> (i32, i32)
+  %first = "test.op"(%pair#0) : (i32) -> i32
+  %second = "test.op"(%pair#1) : (i32) -> i32
+  "test.op"(%later) : (i32) -> ()
+  "test.op"(%later) : (i32) -> ()
+  %later = "test.op"(%pair) : (i32) -> i32
+  "cf.br"(%v7)[^end] : (i32) -> ()
+^end(%last: i32):
+  "func.return"(%last) : (i32) -> ()
+}
+"""
+"""Operations whose lines are equal, or nearly equal, after their operands."""
+
+
+def parse_plainly(text: str) -> ModuleOp:
+    """Return the module that xDSL reads."""
+    return Parser(new_context(allow_unregistered=True), text).parse_module()
+
+
+def print_plainly(mod: ModuleOp) -> str:
+    """Return the text that xDSL prints in the generic format."""
+    stream = StringIO()
+    Printer(stream, print_generic_format=True).print_op(mod)
+    return f"{stream.getvalue()}\n"
+
+
+@pytest.mark.parametrize("text", [LINES, SUMS, CALLS])
+def test_modules_are_those_of_xdsl(text: str) -> None:
+    for given in (text, ADAPTER.dumps(parse_plainly(text)).decode()):
+        assert ADAPTER.exact_fingerprint(module(given)) == ADAPTER.exact_fingerprint(parse_plainly(given))
+
+
+@pytest.mark.parametrize("text", [LINES, SUMS, CALLS, UNKNOWN.partition("%data")[0]])
+def test_text_is_that_of_xdsl(text: str) -> None:
+    mod = parse_plainly(text.replace(' loc("kernel.c":1:2)', ""))
+    assert ADAPTER.dumps(mod).decode() == print_plainly(mod)
+
+
+def test_equal_lines_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    add = '"arith.addi"(%{}, %a) <{{overflowFlags = #arith.overflow<none>}}> : (i32, i32) -> i32\n'
+    names = ["a", *(f"v{number}" for number in range(50))]
+    lines = [f"%v{number} = {add.format(name)}" for number, name in enumerate(names)]
+    parse = Mock(side_effect=Parser.parse_function_type)
+
+    def counted(parser: Parser) -> object:
+        return parse(parser)
+
+    monkeypatch.setattr(Parser, "parse_function_type", counted)
+    mod = module('%a = "test.op"() : () -> i32\n' + "".join(lines))
+    assert parse.call_count == 2
+    assert len(mod.body.ops) == 52
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('%v0 = "test.op"(%a) : (i32) -> i32', r"test.mlir:4:1(.|\n)*SSA value %v0 is already defined"),
+        ('%v1 = "test.op"(%f) : (i32) -> i32', "operand is used with type i32, but has been previously used"),
+        ('%v1 = "test.op"(%a, %a) : (i32) -> i32', "expected 1 operand types but had 2"),
+        ('%v1:2 = "test.op"(%a) : (i32) -> i32', "Operation has 1 results, but was given 2 to bind"),
+        ('%v1 = "test.op"(%unknown) : (i32) -> i32', "values used but not defined"),
+    ],
+)
+def test_errors_are_those_of_xdsl(line: str, message: str) -> None:
+    text = f"""\
+%a = "test.op"() : () -> i32
+%f = "test.op"() : () -> f32
+%v0 = "test.op"(%a) : (i32) -> i32
+{line}
+"""
+    with pytest.raises(apass.AdapterError, match=message):
+        parse_module(text, "test.mlir")
