@@ -30,6 +30,7 @@ AREAS: Final[Mapping[str, tuple[str, ...]]] = {
     "benchmarks.relay_passes": ("numpy", "lark", "onnx", "onnx_ir"),
     "benchmarks.tvm_passes": ("tvm", "onnx"),
     "benchmarks.llvm": ("llvmlite",),
+    "benchmarks.xdsl": ("xdsl",),
     "benchmarks.report": ("playwright",),
     "benchmarks.mlir": ("stamina",),
 }
