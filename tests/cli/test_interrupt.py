@@ -42,7 +42,8 @@ def test_signal_leaves_only_complete_files_and_no_process(tmp_path: Path, backen
         write_model(tmp_path / "in" / name)
     pipeline = "onnx.IdentityElimination,Hold"
     arguments = ("opt", tmp_path / "in", "-p", pipeline, "-o", tmp_path / "out", "--jobs", 1, "--backend", backend)
-    with script(HOLD_PASS, arguments) as running:
+    # `nohup` starts its programs with this signal ignored, and so would they start theirs.
+    with script(f"import signal\nsignal.signal({int(number)}, signal.SIG_DFL)\n{HOLD_PASS}", arguments) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "holding\n"
         started = psutil.Process(running.pid).children(recursive=True)
