@@ -96,7 +96,7 @@ async def many_modules(rounds: int) -> None:
         return await apass.optimize_all(modules, pipeline, executor=executor)
 
     title, peer = f"{MODULES} modules lowered in two processes", "xDSL, one after the other"
-    await compare(title, at_once, lambda: one_after_the_other(modules.values(), LOWER), 1 / 1.6, peer, rounds)
+    await compare(title, at_once, lambda: one_after_the_other(modules.values(), LOWER), 0.9, peer, rounds)
 
 
 async def one_module(rounds: int) -> None:
