@@ -468,7 +468,11 @@ def current_scope() -> PassScope:
     """Return the scope of this task; if no context was entered, the default scope."""
     scope = _SCOPE.get()
     if scope is None:
-        scope = _default_scope()
+        try:
+            scope = _default_scope()
+        except RuntimeError:
+            # Outside of any event loop. To keep the scope would give it to all later event loops.
+            return PassContext().default_scope()
         # Worker threads that this task starts inherit contextvars, and cannot read a RunVar of the event loop.
         _SCOPE.set(scope)
     return scope
@@ -484,6 +488,7 @@ def enter_in_worker(ctx: PassContext, deadline: Deadline | None) -> None:
 
 
 def _default_scope() -> PassScope:
+    """Return the default scope of the event loop; raise RuntimeError if there is none."""
     try:
         return _DEFAULT_SCOPE.get()
     except LookupError:
@@ -491,8 +496,6 @@ def _default_scope() -> PassScope:
         scope.state.scopes.add(scope)
         _DEFAULT_SCOPE.set(scope)
         return scope
-    except RuntimeError:  # outside of any event loop
-        return PassContext().default_scope()
 
 
 def _names(parameter: str, names: Iterable[str] | None) -> frozenset[str]:

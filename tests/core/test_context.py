@@ -12,6 +12,7 @@ from anyio.lowlevel import checkpoint
 
 import apass
 from apass import PassContext, PassContextError
+from apass.core.context import current_scope
 from apass.testing import RecordingInstrument
 from tests.helpers.recording import SuspendingRecorder, logging_pass
 
@@ -496,3 +497,13 @@ async def test_context_can_be_nested_500_deep() -> None:
         await inner.__aexit__(None, None, None)
         assert PassContext.current() is outer
     await contexts[0].__aexit__(None, None, None)
+
+
+def test_scope_outside_of_a_loop_is_not_kept() -> None:
+    assert current_scope() is not current_scope()
+    first, second = (anyio.run(_scheduler) for _ in range(2))
+    assert first is not second
+
+
+async def _scheduler() -> object:
+    return current_scope().state.scheduler
