@@ -144,11 +144,9 @@ class XdslFunctionPass(FunctionPass[ModuleOp, Operation]):
         name = function_name(func)
         private = module_of(mod, [name])
         _apply(self.library_pass, private, new_context())
+        _verify(self.library_pass, private)
         result = ADAPTER.get(private, name)
-        if same_contents(func, result):
-            return func
-        verify_module(private, _invalid([self]))
-        return result
+        return func if same_contents(func, result) else result
 
 
 class _MergedPass(ModulePass[ModuleOp]):
@@ -159,7 +157,7 @@ class _MergedPass(ModulePass[ModuleOp]):
         self._passes = passes
 
     def transform_module(self, mod: ModuleOp, ctx: PassContext) -> ModuleOp | Awaitable[ModuleOp]:
-        """Apply the passes in order, and verify the result of the last one."""
+        """Apply the passes in order, and verify the result of each."""
         return _run_on_copy(self, self._passes, mod, ctx)
 
 
@@ -221,10 +219,8 @@ class _Run(InPlacePass[ModuleOp]):
             skipped = {name: copy_of(func) for name, func in functions_of(mod) if is_skipping and ADAPTER.skips(func)}
             _apply(pass_.library_pass, mod, self._context)
             replace_functions(mod, skipped)
-        if same_contents(self._original, mod):
-            return False
-        verify_module(mod, _invalid(self._passes))
-        return True
+            _verify(pass_.library_pass, mod)
+        return not same_contents(self._original, mod)
 
     async def _change_functions(self, mod: ModuleOp) -> bool:
         scheduler = current_scope().state.scheduler
@@ -234,19 +230,13 @@ class _Run(InPlacePass[ModuleOp]):
                 continue
             if perf_counter() > scheduler.slice_ends:
                 await scheduler.yield_to_loop()
-            with alone(mod, func) as part:
-                for pass_ in self._passes:
+            for pass_ in self._passes:
+                with alone(mod, func) as part:
                     _apply(pass_.library_pass, part, self._context)
-            if not same_contents(original, func):
                 # The verifier of a call looks for the callee in the module.
-                verify_module(func, _invalid(self._passes))
-                changed = True
+                _verify(pass_.library_pass, func)
+            changed = changed or not same_contents(original, func)
         return changed
-
-
-def _invalid(passes: Sequence[XdslPass | XdslFunctionPass]) -> str:
-    names = ", ".join(pass_.library_pass.name for pass_ in passes)
-    return f"the result of {'pass' if len(passes) == 1 else 'passes'} {names} of xDSL is invalid"
 
 
 def _check_module(info: PassInfo, mod: object) -> None:
@@ -282,6 +272,11 @@ def _apply(library_pass: XdslModulePass, mod: ModuleOp, context: Context) -> Non
         # test-specialised-constant-folding creates operations without calling their constructor.
         if not hasattr(op, "location"):
             op.location = UnknownLoc()
+
+
+def _verify(library_pass: XdslModulePass, op: Operation) -> None:
+    """Raise VerifyError if the result of a pass, a module or a function, is invalid."""
+    verify_module(op, f"the result of pass {library_pass.name} of xDSL is invalid")
 
 
 def _is_cacheable(library_pass: XdslModulePass) -> bool:
