@@ -58,7 +58,7 @@ async def one_module(rounds: int) -> None:
         "300 functions",
         partial(pipeline, mod),
         partial(one_after_the_other, [mod]),
-        1.0,
+        BOUND,
         "mlir-opt",
         rounds,
     )
