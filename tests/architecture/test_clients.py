@@ -23,7 +23,6 @@ OWN = {
         "apass.concurrency.limits.NO_LIMIT",
         "apass.concurrency.limits.Slots",
         "apass.concurrency.limits.usable_cores",
-        "apass.core.adapter.select_functions",
         "apass.core.changes.CHANGES",
         "apass.core.context.current_scope",
         "apass.core.draft.offer_draft",

@@ -33,7 +33,6 @@ __all__ = [
     "call_in_thread",
     "current_call",
     "free_cores",
-    "is_function_pass",
     "run_in_thread",
     "run_plain",
 ]
@@ -90,8 +89,7 @@ async def run_in_thread(target: Any, mod: IRModule, ctx: PassContext, *, exclusi
 async def call_in_thread(function: Callable[[], R], ctx: PassContext, *, exclusive: bool) -> R:
     """Return the result of a function that uses TVM, called in a worker thread.
 
-    TVM's context in the thread is that of `ctx`.
-    If it is `exclusive`, no exclusive pass runs at the same time.
+    TVM's context in the thread is that of `ctx`. If the call is `exclusive`, no exclusive pass runs at the same time.
     """
 
     def work() -> R:
@@ -195,15 +193,10 @@ def call(target: Any, mod: IRModule) -> IRModule:
         where = "a module without name" if name is None else f"module {name!r}"
         reason = short_reason(error)
         raise AdapterError(f"pass {str(target.info.name)!r} of TVM failed on {where}: {reason}") from error
-    if not is_function_pass(target):
+    if not isinstance(target, _FUNCTION_PASSES):
         return result
     skipped = {name: func for name, func in ADAPTER.functions(mod) if ADAPTER.skips(func)}
     return ADAPTER.replace(result, skipped) if skipped else result
-
-
-def is_function_pass(target: Any) -> bool:
-    """Return whether a pass of TVM transforms single functions."""
-    return isinstance(target, _FUNCTION_PASSES)
 
 
 _FUNCTION_PASSES: Final[tuple[Any, ...]] = (

@@ -16,7 +16,7 @@ from anyio.from_thread import check_cancelled
 
 from apass.adapters.tvm import ADAPTER, BaseFunc, IRModule, tvm
 from apass.adapters.tvm.execution import call, call_in_thread, free_cores
-from apass.core.adapter import FunctionKind, select_functions
+from apass.core.adapter import FunctionKind
 from apass.core.context import PassContext
 
 __all__ = ["Step", "part_of", "run_steps"]
@@ -77,7 +77,8 @@ def part_of(mod: IRModule, names: Sequence[str], kind: FunctionKind) -> IRModule
 
 async def _run_on_functions(targets: Sequence[Any], kind: FunctionKind, mod: IRModule, ctx: PassContext) -> IRModule:
     """Return the module after passes on its functions, or `mod` if none changed."""
-    names, _ = select_functions(ADAPTER, mod, kind)
+    functions = ADAPTER.functions(mod)
+    names = [name for name, func in functions if ADAPTER.kind(func) == kind and not ADAPTER.skips(func)]
     if not names:
         return mod
     updates: dict[str, BaseFunc] = {}
