@@ -9,7 +9,16 @@ from typing import Any, Final, Literal, Protocol, TypeVar, TypeVarTuple, cast, r
 
 from apass.errors import PassCancelledError, did_you_mean
 
-__all__ = ["STOPPED", "Executor", "ExecutorChoice", "check_cancelled", "check_executor", "executor_in_force"]
+__all__ = [
+    "SENDER",
+    "STOPPED",
+    "Executor",
+    "ExecutorChoice",
+    "check_cancelled",
+    "check_executor",
+    "executor_in_force",
+    "send_message",
+]
 
 ItemT = TypeVar("ItemT")
 R = TypeVar("R")
@@ -85,6 +94,9 @@ _MODULES: Final[Mapping[str, str]] = {
 STOPPED: ContextVar[Callable[[], bool] | None] = ContextVar("apass_stopped", default=None)
 """Within an executor: returns whether the run was cancelled. Executors set it."""
 
+SENDER: ContextVar[Callable[[bytes], object] | None] = ContextVar("apass_sender", default=None)
+"""Within a worker: sends a message to the caller of the current function. Executors set it."""
+
 
 def check_executor(owner: str, choice: object) -> ExecutorChoice:
     """Return `choice` if it is a valid executor choice.
@@ -134,6 +146,18 @@ def check_cancelled() -> None:
     is_stopped = STOPPED.get()
     if is_stopped is not None and is_stopped():
         raise PassCancelledError("the run that this body works for was cancelled")
+
+
+def send_message(data: bytes) -> bool:
+    """Send bytes from a function in a worker to the `on_message` of its caller; return whether there is one.
+
+    The messages of one function must not be sent by several threads at once.
+    """
+    send = SENDER.get()
+    if send is None:
+        return False
+    send(data)
+    return True
 
 
 @cache

@@ -18,7 +18,7 @@ from anyio.lowlevel import EventLoopToken, current_token
 from apass.concurrency.limits import NO_LIMIT, usable_cores
 from apass.errors import ExecutorError, MissingExtraError
 from apass.executors.remote import Batch, RemoteExecutor, WorkerDiedError
-from apass.executors.watchdog import TICK, ItemReports, Patience
+from apass.executors.watchdog import TICK, ItemReports, Messages, Patience, send_tagged
 from apass.executors.worker import handle, stop
 
 try:
@@ -124,8 +124,12 @@ class DaskExecutor(RemoteExecutor):
         connection = self._connection
         # A batch may wait in a queue behind the work of other clients, so its start has no limit.
         patience = None if batch.limit is None else Patience(batch.limit, start=float("inf"))
-        future = await _in_thread(connection.submit, request, batch, patience)
-        done = _WakeUp(current_token())
+        token = current_token()
+        messages = None
+        if patience is not None or batch.on_message is not None:
+            messages = Messages(patience, None if batch.on_message is None else _InLoop(batch.on_message, token))
+        future = await _in_thread(connection.submit, request, batch, messages)
+        done = _WakeUp(token)
         future.add_done_callback(done)
         try:
             if await connection.wait(done.event, patience):
@@ -151,6 +155,19 @@ class _WakeUp:
             from_thread.run_sync(self.event.set, token=self._token)
 
 
+class _InLoop:
+    """Calls a function in the event loop, from a thread of the client."""
+
+    def __init__(self, function: Callable[[bytes], object], token: EventLoopToken) -> None:
+        self._function = function
+        self._token = token
+
+    def __call__(self, message: bytes) -> None:
+        # The run, and even the event loop, may have ended by now.
+        with suppress(anyio.RunFinishedError):
+            from_thread.run_sync(self._function, message, token=self._token)
+
+
 class _Connection:
     """An open client. All methods except `wait` block, and must be called in a thread."""
 
@@ -165,8 +182,8 @@ class _Connection:
         self._counted = perf_counter()
         self._is_empty = False
         self._topic = f"apass-{uuid4().hex}"
-        # Batches without a limit have no entry. Entries vanish with the calls that wait.
-        self._patience: WeakValueDictionary[str, Patience] = WeakValueDictionary()
+        # Batches without a limit and without messages have no entry. Entries vanish with the calls that wait.
+        self._messages: WeakValueDictionary[str, Messages] = WeakValueDictionary()
         client.subscribe_topic(self._topic, self._on_event)
         self.slots = CapacityLimiter(self.count())
 
@@ -203,24 +220,24 @@ class _Connection:
             self._cluster.scale(self._workers)
         return max(1, sum(threads.values()))
 
-    def submit(self, request: bytes, batch: Batch, patience: Patience | None) -> Any:
+    def submit(self, request: bytes, batch: Batch, messages: Messages | None) -> Any:
         """Submit a batch, and return the future of its reply.
 
-        The worker reports to `patience`.
+        The worker reports to `messages`.
         """
         message = batch.message if len(batch.message) <= SMALL else self._scatter(batch)
         key = f"apass-{uuid4().hex}"
-        if patience is None:
+        if messages is None:
             return self._client.submit(handle, request, message, pure=False, key=key)
-        self._patience[key] = patience
+        self._messages[key] = messages
         return self._client.submit(_serve, request, message, self._topic, key, pure=False, key=key)
 
     def _on_event(self, event: tuple[float, tuple[str, bytes]]) -> None:
         """Handle a report of a worker, in a thread of the client."""
         key, message = event[1]
-        patience = self._patience.get(key)
-        if patience is not None:
-            patience.on_message(message)
+        messages = self._messages.get(key)
+        if messages is not None:
+            messages.receive(message)
 
     def _scatter(self, batch: Batch) -> Any:
         """Send a batch's message to all workers, once."""
@@ -278,7 +295,7 @@ class _Connection:
 
 
 def _serve(request: bytes, message: bytes, topic: str, key: str) -> bytes:
-    """Handle a request with a time limit, in a worker, and report its items."""
+    """Handle a request with a time limit or messages, in a worker, and report its items."""
     worker = _dask.get_worker()
 
     def send(report: bytes) -> None:
@@ -288,7 +305,7 @@ def _serve(request: bytes, message: bytes, topic: str, key: str) -> bytes:
             log_event = worker.scheduler.log_event
             _dask.utils.sync(worker.loop, log_event, topic=topic, msg=(key, report), callback_timeout=REPORT_SECONDS)
 
-    return handle(request, message, lambda decoded: ItemReports(decoded, send).item)
+    return handle(request, message, lambda decoded: ItemReports(decoded, send).item, send_tagged(send))
 
 
 async def _stop(key: str) -> None:

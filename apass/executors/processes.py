@@ -13,7 +13,7 @@ from apass.concurrency.processes.pool import WorkerStartError, end_idle_workers,
 from apass.core.executor import Executor
 from apass.errors import ExecutorError
 from apass.executors.remote import Batch, RemoteExecutor, WorkerDiedError
-from apass.executors.watchdog import Patience, Watchdog
+from apass.executors.watchdog import Messages, Patience, Watchdog, send_tagged
 from apass.executors.worker import handle
 
 __all__ = ["ProcessExecutor", "default"]
@@ -77,15 +77,16 @@ class ProcessExecutor(RemoteExecutor):
     async def exchange(self, request: bytes, batch: Batch) -> bytes:
         """Process a request in a worker process."""
         message = batch.message if len(batch.message) <= SMALL else None
-        return await self._send(request, message, batch.limit) or await self._send(request, batch.message, batch.limit)
+        return await self._send(request, message, batch) or await self._send(request, batch.message, batch)
 
-    async def _send(self, request: bytes, message: bytes | None, limit: float | None) -> bytes:
-        patience = None if limit is None else Patience(limit)
+    async def _send(self, request: bytes, message: bytes | None, batch: Batch) -> bytes:
+        patience = None if batch.limit is None else Patience(batch.limit)
 
         async def run() -> bytes:
-            if patience is None:
+            if patience is None and batch.on_message is None:
                 return await run_in_worker(handle, request, message)
-            return await run_in_worker(_serve, request, message, on_message=patience.on_message)
+            messages = Messages(patience, batch.on_message)
+            return await run_in_worker(_serve, request, message, on_message=messages.receive)
 
         try:
             return await _with_grace(run, patience)
@@ -96,8 +97,8 @@ class ProcessExecutor(RemoteExecutor):
 
 
 def _serve(request: bytes, message: bytes | None, send: Callable[[bytes], object]) -> bytes:
-    """Handle a request with a time limit, in a worker process."""
-    return handle(request, message, lambda decoded: Watchdog(decoded, send).item)
+    """Handle a request with a time limit or messages, in a worker process."""
+    return handle(request, message, lambda decoded: Watchdog(decoded, send).item, send_tagged(send))
 
 
 async def _with_grace(work: Callable[[], Awaitable[R]], patience: Patience | None) -> R:

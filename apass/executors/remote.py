@@ -4,7 +4,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -70,6 +70,8 @@ class Batch:
     """Error message if an item exceeds a limit set by its pass, or None."""
     analyses: dict[str, bytes] = field(default_factory=dict[str, bytes])
     """Pickled results of required analyses for submitted functions, by function name."""
+    on_message: Callable[[bytes], object] | None = None
+    """Receives, in the event loop, the messages that a plain function sends with `send_message`."""
     key: str = field(default_factory=lambda: uuid4().hex)
     """Identifies the message."""
 
@@ -180,11 +182,16 @@ class RemoteExecutor(ABC):
             raise PassTimeoutError(batch.timeout_message)
         return sent
 
-    async def call(self, function: Callable[[*Args], R], *args: *Args) -> R:
+    async def call(
+        self, function: Callable[[*Args], R], *args: *Args, on_message: Callable[[bytes], object] | None = None
+    ) -> R:
         """Return `function(*args)`, computed by a worker.
 
         The function, the arguments and the result are pickled. The function runs in a context with the options, the
         deadline and the `current_run()` of the caller. What it emits reaches the caller's context.
+
+        `on_message` receives the bytes that the function sends with `send_message` while it runs. If the function loses
+        its worker, it is called again, and sends its messages again. Interpreters send none.
 
         Raises:
             ExecutorError: if one of them, or the config of the context, cannot be pickled.
@@ -192,7 +199,7 @@ class RemoteExecutor(ABC):
             Exception: any exception of the function, with its traceback as a note.
 
         """
-        batch = self._calls(function)
+        batch = replace(self._calls(function), on_message=on_message)
         async with self.slots():
             done = (await self._do_calls(batch, [args]))[0]
         return cast("R", done.unwrap())

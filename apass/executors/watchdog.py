@@ -13,12 +13,14 @@ import anyio
 from apass.concurrency.processes.pool import READY
 from apass.executors.worker import Request
 
-__all__ = ["TICK", "ItemReports", "Patience", "Watchdog"]
+__all__ = ["TICK", "ItemReports", "Messages", "Patience", "Watchdog", "send_tagged"]
 
 BEGUN: Final = b"begun"
 """Message of a worker: an item begins."""
 ENDED: Final = b"ended"
 """Message of a worker: the last item has ended, and the reply is made."""
+OF_FUNCTION: Final = b"function:"
+"""The beginning of a message that a plain function has sent."""
 INTERVAL: Final = 0.2
 """Seconds between two messages about items, because short items would make thousands."""
 TICK: Final = 0.1
@@ -120,6 +122,33 @@ class Patience:
         while not self.tick():  # noqa: ASYNC110  intervals are counted
             await anyio.sleep(TICK)
         scope.cancel()
+
+
+def send_tagged(send: Callable[[bytes], object]) -> Callable[[bytes], object]:
+    """Return a function that sends the message of a plain function, for `Messages`."""
+    return lambda data: send(OF_FUNCTION + data)
+
+
+class Messages:
+    """Receives the messages of a worker.
+
+    Parameters:
+        patience: gets those about items; None without a time limit.
+        on_message: gets those of a plain function; None if the caller wants none.
+
+    """
+
+    def __init__(self, patience: Patience | None, on_message: Callable[[bytes], object] | None) -> None:
+        self._patience = patience
+        self._on_message = on_message
+
+    def receive(self, message: bytes) -> None:
+        """Receive a message."""
+        if message.startswith(OF_FUNCTION):
+            if self._on_message is not None:
+                self._on_message(message[len(OF_FUNCTION) :])
+        elif self._patience is not None:
+            self._patience.on_message(message)
 
 
 @cache

@@ -23,7 +23,7 @@ from apass.core.context import PassContext, enter_in_worker
 from apass.core.deadline import Deadline
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.diagnostics import Diagnostic
-from apass.core.executor import STOPPED, check_cancelled
+from apass.core.executor import SENDER, STOPPED, check_cancelled
 from apass.core.instrument import instrument_name
 from apass.core.portable import records_of
 from apass.core.remarks import Remark
@@ -173,13 +173,19 @@ def no_watch(_request: Request) -> _Watch:
     return nullcontext
 
 
-def handle(request: bytes, message: bytes | None, watch: Callable[[Request], _Watch] = no_watch) -> bytes:
+def handle(
+    request: bytes,
+    message: bytes | None,
+    watch: Callable[[Request], _Watch] = no_watch,
+    send: Callable[[bytes], object] | None = None,
+) -> bytes:
     """Process a request, and return the pickled reply.
 
     If the worker has no message with the request's key, return an empty reply. The caller then sends the request again
-    with the message. `watch` returns what is entered for each item of the request, and enforces its time limit.
+    with the message. `watch` returns what is entered for each item of the request, and enforces its time limit. `send`
+    sends the messages of plain functions to their caller.
     """
-    token = STOPPED.set(_never)
+    token, sender = STOPPED.set(_never), SENDER.set(send)
     try:
         decoded = cast("Request", pickle.loads(request))
         with _LOCK:
@@ -197,6 +203,7 @@ def handle(request: bytes, message: bytes | None, watch: Callable[[Request], _Wa
         reply = Reply([Answer("failed", None, failure_of(error), 0.0, None)], None)
     finally:
         STOPPED.reset(token)
+        SENDER.reset(sender)
     return dumps(reply, "a reply")
 
 
