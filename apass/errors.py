@@ -22,6 +22,7 @@ __all__ = [
     "DiagnosticError",
     "ExecutorError",
     "HelperError",
+    "InputError",
     "JournalError",
     "JournalWarning",
     "MissingExtraError",
@@ -253,6 +254,10 @@ class RemoteError(ApassError, RuntimeError):
 
     The message contains the type and the message of the original error.
     """
+
+
+class InputError(ApassError, OSError):
+    """A wrong argument, such as a missing model or an unwritable path."""
 
 
 class MissingExtraError(ApassError, ImportError):

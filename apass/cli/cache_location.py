@@ -9,9 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, cast
 
-from apass.cli.inputs import InputError
 from apass.core.store import SharedStore, StoreInfo
-from apass.errors import StoreError, StoreWarning
+from apass.errors import InputError, StoreError, StoreWarning
 from apass.stores import SqliteStore
 
 __all__ = ["DEFAULT", "OptionalStore", "default_path", "store_at"]

@@ -9,7 +9,7 @@ from typing import Any, Final
 import anyio
 from anyio.abc import Process
 
-from apass.cli.formats import ModelFormat
+from apass.batch.formats import ModelFormat
 from apass.cli.inputs import split_command
 from apass.concurrency.processes.group import end_group, kill_group, start_group
 from apass.errors import BisectError

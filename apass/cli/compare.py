@@ -11,14 +11,14 @@ import anyio
 from rich.console import Console
 
 from apass.batch.execution import module_runner
+from apass.batch.formats import Measures, ModelFormat, format_of, suffixes
 from apass.cli.errors import failure_text
-from apass.cli.formats import Measures, ModelFormat, format_of, suffixes
-from apass.cli.inputs import InputError, Job, find_models, plan_jobs
+from apass.cli.inputs import Job, find_models, plan_jobs
 from apass.cli.planning import pipeline_text, read_pipeline
 from apass.cli.terminal import safe_markup, safe_name
 from apass.core.executor import Executor
 from apass.core.run import enter_module
-from apass.errors import PassCancelledError
+from apass.errors import InputError, PassCancelledError
 from apass.instruments.support.table_layout import Column, fitted_table, keep_ends
 from apass.passes.base import Pass
 from apass.util.printable import printable

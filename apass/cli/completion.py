@@ -34,6 +34,6 @@ def complete_pipeline(incomplete: str) -> Iterator[str]:
 
 def complete_format(incomplete: str) -> Iterator[str]:
     """Iterate over the model formats that start with `incomplete`."""
-    formats: Any = import_module("apass.cli.formats")
+    formats: Any = import_module("apass.batch.formats")
     names = (suffix.removeprefix(".") for suffix in formats.suffixes())
     yield from (name for name in names if name.startswith(incomplete))

@@ -14,9 +14,8 @@ import anyio
 from anyio import from_thread
 from anyio.lowlevel import current_token
 
-from apass.cli.inputs import InputError
 from apass.cli.loading import collect_seldom
-from apass.errors import MissingExtraError, did_you_mean
+from apass.errors import InputError, MissingExtraError, did_you_mean
 
 __all__ = ["check_backend", "run_until_interrupted"]
 

@@ -5,9 +5,8 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from importlib import import_module
 from typing import Any, Final, cast
 
-from apass.cli.inputs import InputError
 from apass.core.executor import Executor, executor_in_force
-from apass.errors import did_you_mean
+from apass.errors import InputError, did_you_mean
 
 __all__ = ["LOOP", "PROCESS", "ExecutorScope", "executor_scope"]
 

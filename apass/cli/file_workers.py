@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 
 import anyio
 
-from apass.cli.formats import format_of
+from apass.batch.formats import format_of
 from apass.cli.inputs import Job
 from apass.cli.loading import collect_seldom
 from apass.cli.optimize import JobResult, Phase, Treatment, optimize_files

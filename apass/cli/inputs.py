@@ -10,10 +10,9 @@ from os.path import commonpath
 from pathlib import Path
 
 from apass.core.ir_plugin import file_suffix
-from apass.errors import ApassError, did_you_mean
+from apass.errors import InputError, did_you_mean
 
 __all__ = [
-    "InputError",
     "Job",
     "check_model_file",
     "check_writable",
@@ -24,10 +23,6 @@ __all__ = [
 ]
 
 _RESULT_MARK = ".opt"
-
-
-class InputError(ApassError, OSError):
-    """A wrong argument, such as a missing model or an unwritable path."""
 
 
 @dataclass(frozen=True, slots=True)

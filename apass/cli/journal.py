@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeGuard, cast
 
-from apass.cli.formats import ModelFormat
+from apass.batch.formats import ModelFormat
 from apass.cli.inputs import Job
 from apass.core.context import PassContext
 from apass.errors import JournalError

@@ -16,9 +16,9 @@ import anyio.lowlevel
 from anyio.to_thread import run_sync
 
 from apass.batch.execution import module_runner
+from apass.batch.formats import ModelFormat
 from apass.batch.source import ModuleSource
 from apass.batch.workers import ModuleWorkers
-from apass.cli.formats import ModelFormat
 from apass.cli.inputs import Job
 from apass.cli.journal import FileJournal, Finished, States
 from apass.cli.output_files import named

@@ -3,8 +3,7 @@
 import os
 from pathlib import Path
 
-from apass.cli.inputs import InputError
-from apass.errors import ApassError
+from apass.errors import ApassError, InputError
 from apass.util.files import is_device, write_whole
 
 __all__ = ["OutputError", "cannot_write", "check_file", "named", "write_file"]

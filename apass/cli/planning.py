@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from apass.cli.formats import ModelFormat, check_format, format_of, suffixes
-from apass.cli.inputs import InputError, Job, find_models, names_file, plan_jobs
+from apass.batch.formats import ModelFormat, check_format, format_of, suffixes
+from apass.cli.inputs import Job, find_models, names_file, plan_jobs
 from apass.cli.optimize import Treatment
 from apass.core.ir_plugin import file_suffix
-from apass.errors import MissingExtraError, PipelineSyntaxError
+from apass.errors import InputError, MissingExtraError, PipelineSyntaxError
 from apass.passes.base import Pass
 from apass.pipelines.parser import parse_pipeline
 

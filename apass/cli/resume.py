@@ -3,11 +3,11 @@
 from dataclasses import replace
 from pathlib import Path
 
-from apass.cli.formats import format_of
-from apass.cli.inputs import InputError
+from apass.batch.formats import format_of
 from apass.cli.planning import Plan
 from apass.core.context import PassContext
 from apass.core.ir_plugin import file_suffix
+from apass.errors import InputError
 from apass.instruments.dump.tree import read_dumped
 from apass.pipelines.resume import rest_of
 

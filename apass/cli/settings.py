@@ -8,13 +8,12 @@ from typing import Annotated, Any, Final
 import typer
 
 from apass.cli.completion import complete_pass, complete_pipeline
-from apass.cli.inputs import InputError
 from apass.core.config import find_option
 from apass.core.context import PassContext
 from apass.core.named_callables import find_callable
 from apass.core.pass_factories import known_names, load_providers
 from apass.core.store import Store
-from apass.errors import ConfigTypeError, UnknownPassError, did_you_mean
+from apass.errors import ConfigTypeError, InputError, UnknownPassError, did_you_mean
 from apass.passes.base import Pass
 from apass.util.checks import is_seconds
 from apass.util.typed_values import Bare, read, type_name

@@ -8,12 +8,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from apass.batch.formats import format_of
 from apass.cli.errors import notes_of, text_of
-from apass.cli.formats import format_of
-from apass.cli.inputs import InputError, Job
+from apass.cli.inputs import Job
 from apass.cli.optimize import JobResult
 from apass.cli.output_files import named
 from apass.core.run import is_whereabouts
+from apass.errors import InputError
 from apass.util.files import write_whole
 
 __all__ = ["SplitFiles", "split_files", "with_diagnostic"]

@@ -8,11 +8,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Protocol
 
+from apass.batch.formats import suffixes
 from apass.cli.errors import rename_in_error, text_of
-from apass.cli.formats import suffixes
-from apass.cli.inputs import InputError, Job
+from apass.cli.inputs import Job
 from apass.cli.output_files import OutputError
-from apass.errors import did_you_mean
+from apass.errors import InputError, did_you_mean
 
 __all__ = ["STREAM", "DataOutput", "ModelStreams", "model_streams", "reserved_output", "suffix_of_format"]
 

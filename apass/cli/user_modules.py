@@ -15,9 +15,8 @@ import typer
 
 from apass.cli.app import LOAD_HELP
 from apass.cli.errors import errors_as_lines
-from apass.cli.inputs import InputError
 from apass.core.user_modules import load_user_module
-from apass.errors import did_you_mean
+from apass.errors import InputError, did_you_mean
 
 __all__ = ["LoadOption", "find_settings", "load_user_modules"]
 

@@ -149,9 +149,9 @@ def check_cancelled() -> None:
 
 
 def send_message(data: bytes) -> bool:
-    """Send bytes from a function in a worker to the `on_message` of its caller; return whether there is one.
+    """Send bytes from a worker to the `on_message` of the caller of its function.
 
-    The messages of one function must not be sent by several threads at once.
+    Return whether there is one. The messages of one function must not be sent by several threads at once.
     """
     send = SENDER.get()
     if send is None:

@@ -295,7 +295,7 @@ class _Connection:
 
 
 def _serve(request: bytes, message: bytes, topic: str, key: str) -> bytes:
-    """Handle a request with a time limit or messages, in a worker, and report its items."""
+    """Handle a request with a time limit or messages, in a worker; report its items."""
     worker = _dask.get_worker()
 
     def send(report: bytes) -> None:

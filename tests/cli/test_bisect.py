@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 from apass.adapters.onnx import load_model
+from apass.batch.formats import format_of
 from apass.cli.check_command import Checker
-from apass.cli.formats import format_of
 from tests.helpers.command_line import TEST_DATA, apass, nodes_of, write_model
 from tests.helpers.folders import files
 

@@ -8,7 +8,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from apass.cli.inputs import InputError, find_models
+from apass.cli.inputs import find_models
+from apass.errors import InputError
 from tests.helpers.command_line import apass
 
 NOBODY = 65534

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 
 def count_to(number: int, gate: str) -> str:
-    """Send numbers; after the first, wait until the caller has created the file `gate`."""
+    """Send numbers; after the first, wait until the caller has created `gate`."""
     for index in range(number):
         assert send_message(str(index).encode())
         while not Path(gate).exists():

@@ -16,6 +16,7 @@ FLOORS = (
     "instruments relay",
     "debugging testing",
     "display",
+    "service",
     "cli",
     "__init__ __main__",
 )

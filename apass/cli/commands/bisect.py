@@ -7,10 +7,10 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from apass.batch.formats import ModelFormat, format_of
 from apass.cli.check_command import Checker, read_command
 from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
-from apass.cli.formats import ModelFormat, format_of
 from apass.cli.inputs import check_model_file
 from apass.cli.options import with_options
 from apass.cli.output_files import OutputError, cannot_write

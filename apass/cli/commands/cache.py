@@ -8,12 +8,12 @@ import anyio
 import typer
 from rich.console import Console
 
+from apass.batch.formats import format_of
 from apass.cli.cache_location import DEFAULT, default_path, store_at
 from apass.cli.errors import errors_as_lines, failure_text, print_error, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.exit_status import FAILED
-from apass.cli.formats import format_of
-from apass.cli.inputs import InputError, check_model_file
+from apass.cli.inputs import check_model_file
 from apass.cli.options import with_options
 from apass.cli.planning import default_pipeline, pipeline_text, read_pipeline
 from apass.cli.settings import ConfigOptions, PipelineOption, make_context
@@ -21,6 +21,7 @@ from apass.cli.terminal import FormatOption, OutputFormat, echo, print_json
 from apass.cli.user_modules import LoadOption
 from apass.core.run import enter_module
 from apass.core.store import Store
+from apass.errors import InputError
 from apass.pipelines.cache_explanation import CacheExplanation, explain_cache
 
 __all__ = ["app"]

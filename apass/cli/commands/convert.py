@@ -6,14 +6,15 @@ from typing import Annotated, Final
 import typer
 from rich.console import Console
 
+from apass.batch.formats import format_of
 from apass.cli.errors import errors_as_lines, failure_text, warnings_as_lines
 from apass.cli.exit_status import FAILED
-from apass.cli.formats import format_of
-from apass.cli.inputs import InputError, check_model_file
+from apass.cli.inputs import check_model_file
 from apass.cli.output_files import cannot_write
 from apass.cli.terminal import echo
 from apass.cli.user_modules import LoadOption
 from apass.core.ir_plugin import file_suffix
+from apass.errors import InputError
 
 __all__ = ["app"]
 

@@ -17,7 +17,7 @@ from apass.cli.errors import errors_as_lines, print_error, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.executor_option import PROCESS, executor_scope
 from apass.cli.exit_status import FAILED, OUTPUT_FAILED
-from apass.cli.inputs import InputError, Job, check_writable
+from apass.cli.inputs import Job, check_writable
 from apass.cli.instruments import OBSERVER_OPTIONS, DataOptions, ObserverOptions, RunPlan
 from apass.cli.journal import file_journal
 from apass.cli.optimize import JobResult, optimize_files
@@ -30,6 +30,7 @@ from apass.cli.user_modules import LoadOption
 from apass.concurrency.limits import usable_cores
 from apass.core.context import PassContext
 from apass.core.portable import why_not_portable
+from apass.errors import InputError
 
 __all__ = ["app"]
 

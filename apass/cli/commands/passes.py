@@ -10,14 +10,13 @@ from rich.console import Console
 
 from apass.cli.completion import complete_pass
 from apass.cli.errors import errors_as_lines, warnings_as_lines
-from apass.cli.inputs import InputError
 from apass.cli.terminal import Color, ColorOption, FormatOption, OutputFormat, print_json, safe_markup
 from apass.cli.user_modules import LoadOption
 from apass.core.named_callables import value_text
 from apass.core.pass_factories import find_factory
 from apass.core.plugins import plugins
 from apass.core.properties import names_of
-from apass.errors import ApassError, PassDefinitionError
+from apass.errors import ApassError, InputError, PassDefinitionError
 from apass.passes.registry import get_pass, list_passes, pass_documentation, pass_options
 from apass.util.typed_values import type_name
 

@@ -6,10 +6,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from apass.batch.formats import check_format
 from apass.cli.completion import complete_format
 from apass.cli.errors import errors_as_lines, warnings_as_lines
-from apass.cli.formats import check_format
-from apass.cli.inputs import InputError
 from apass.cli.options import with_options
 from apass.cli.planning import default_pipelines, pipeline_text, read_pipeline
 from apass.cli.settings import PipelineOption, SelectionOptions, make_context
@@ -17,7 +16,7 @@ from apass.cli.streams import suffix_of_format
 from apass.cli.terminal import FormatOption, OutputFormat, echo, print_json
 from apass.cli.user_modules import LoadOption
 from apass.core.ir_plugin import file_suffix
-from apass.errors import MissingExtraError
+from apass.errors import InputError, MissingExtraError
 from apass.pipelines.plan import PlannedPass
 from apass.pipelines.plan import plan as make_plan
 

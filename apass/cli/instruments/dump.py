@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 
 from apass import instruments
-from apass.cli.inputs import InputError, Job
+from apass.cli.inputs import Job
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.core.ir_plugin import file_suffix
 from apass.core.position import Position
+from apass.errors import InputError
 
 __all__ = ["DumpingOptions"]
 

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from apass import instruments
-from apass.cli.inputs import InputError
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
+from apass.errors import InputError
 from apass.util.printable import printable
 
 __all__ = ["LogFormat", "LogLevel", "LogOptions"]

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from apass import instruments
-from apass.cli.inputs import InputError
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
+from apass.errors import InputError
 
 __all__ = ["BisectingOptions"]
 

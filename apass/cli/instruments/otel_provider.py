@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterator
 from importlib.metadata import entry_points
 from typing import Any, Final
 
-from apass.cli.inputs import InputError
-from apass.errors import MissingExtraError, did_you_mean
+from apass.errors import InputError, MissingExtraError, did_you_mean
 
 try:
     from opentelemetry import context, metrics, trace

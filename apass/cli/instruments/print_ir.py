@@ -7,10 +7,10 @@ from typing import Annotated, Final
 import typer
 
 from apass import instruments
-from apass.cli.inputs import InputError, split_command
+from apass.cli.inputs import split_command
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.cli.settings import check_pass_names
-from apass.errors import did_you_mean
+from apass.errors import InputError, did_you_mean
 
 __all__ = ["PrintingOptions"]
 

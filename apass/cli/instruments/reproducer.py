@@ -9,9 +9,9 @@ from typing import Annotated, Final
 import typer
 
 from apass import instruments
-from apass.cli.inputs import InputError
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.core.user_modules import load_options
+from apass.errors import InputError
 
 __all__ = ["ReproducingOptions"]
 

@@ -10,10 +10,10 @@ from typing import Annotated, Final
 import typer
 
 from apass import instruments
-from apass.cli.inputs import InputError
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.cli.options import FlagValue
 from apass.cli.output_files import check_file, write_file
+from apass.errors import InputError
 
 __all__ = ["TimingForm", "TimingOptions"]
 

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from apass.cli.inputs import InputError
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.cli.output_files import OutputError, cannot_write
+from apass.errors import InputError
 from apass.instruments import TraceInstrument
 
 __all__ = ["TracingOptions"]

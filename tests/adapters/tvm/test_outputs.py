@@ -12,7 +12,7 @@ from anyio import CapacityLimiter
 import apass
 from apass.adapters.tvm import ADAPTER, IRModule, from_script, to_script, tvm
 from apass.adapters.tvm.outputs import compare_outputs
-from apass.cli.formats import format_of
+from apass.batch.formats import format_of
 from tests.helpers.command_line import apass as command
 from tests.helpers.command_line import process, write_model
 from tests.helpers.folders import files

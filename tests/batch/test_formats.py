@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from apass.adapters.mapping import ADAPTER
+from apass.batch.formats import ModelFormat, format_of
 from apass.cli.app import app
-from apass.cli.formats import ModelFormat, format_of
 from apass.core.ir_plugin import IRPlugin
 from apass.core.plugins import all_plugins
 from apass.errors import AdapterError

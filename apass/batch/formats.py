@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from anyio import CapacityLimiter, to_thread
 
-from apass.cli.inputs import InputError
 from apass.concurrency.coroutines import is_async
 from apass.core.ir_plugin import (
     Comparison,
@@ -31,7 +30,7 @@ from apass.core.ir_plugin import (
     plugin_for_type,
 )
 from apass.core.plugins import plugins
-from apass.errors import AdapterError
+from apass.errors import AdapterError, InputError
 from apass.passes.base import Pass
 from apass.util.files import PartFile, Prepared, naming
 
