@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, TypeVar, cast, overload
+from weakref import WeakSet
 
 from apass.core.info import PassInfo
 from apass.core.remarks import Remark
@@ -376,11 +377,22 @@ def _check_instrument(instrument: object) -> None:
 def _check_hooks(cls: type) -> None:
     for name, member in _public_functions(cls):
         if name in HOOKS:
-            _check_arguments(cls, name, member)
-        elif near := get_close_matches(name.casefold(), HOOKS, n=1, cutoff=_SIMILARITY):
-            raise TypeError(
-                f"{cls.__name__}.{name} is not a hook; did you mean {near[0]!r}? (prefix other methods with _)"
-            )
+            if member not in _CHECKED:
+                _check_arguments(cls, name, member)
+                _CHECKED.add(member)
+        elif near := _similar_hook(name):
+            raise TypeError(f"{cls.__name__}.{name} is not a hook; did you mean {near!r}? (prefix other methods with _)")
+
+
+_CHECKED: Final[WeakSet[Callable[..., Any]]] = WeakSet()
+"""Hooks with valid signatures. A service creates a context for each request, and a check takes 0.1 ms."""
+
+
+@lru_cache(maxsize=1024)
+def _similar_hook(name: str) -> str | None:
+    """Return the hook whose name is similar to that of another method."""
+    near = get_close_matches(name.casefold(), HOOKS, n=1, cutoff=_SIMILARITY)
+    return near[0] if near else None
 
 
 def _public_functions(cls: type) -> Iterator[tuple[str, Callable[..., Any]]]:

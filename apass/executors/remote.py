@@ -72,6 +72,8 @@ class Batch:
     """Pickled results of required analyses for submitted functions, by function name."""
     on_message: Callable[[bytes], object] | None = None
     """Receives, in the event loop, the messages that a plain function sends with `send_message`."""
+    is_retried: bool = True
+    """Whether work that has lost its worker is sent once more."""
     key: str = field(default_factory=lambda: uuid4().hex)
     """Identifies the message."""
 
@@ -183,7 +185,11 @@ class RemoteExecutor(ABC):
         return sent
 
     async def call(
-        self, function: Callable[[*Args], R], *args: *Args, on_message: Callable[[bytes], object] | None = None
+        self,
+        function: Callable[[*Args], R],
+        *args: *Args,
+        on_message: Callable[[bytes], object] | None = None,
+        retry: bool = True,
     ) -> R:
         """Return `function(*args)`, computed by a worker.
 
@@ -191,15 +197,16 @@ class RemoteExecutor(ABC):
         deadline and the `current_run()` of the caller. What it emits reaches the caller's context.
 
         `on_message` receives the bytes that the function sends with `send_message` while it runs. If the function loses
-        its worker, it is called again, and sends its messages again. Interpreters send none.
+        its worker, it is called again, and sends its messages again. Interpreters send none. Without `retry`, a lost
+        worker is an error at once.
 
         Raises:
             ExecutorError: if one of them, or the config of the context, cannot be pickled.
-            WorkerLostError: if the call lost two workers in succession.
+            WorkerLostError: if the call lost two workers in succession, or one without `retry`.
             Exception: any exception of the function, with its traceback as a note.
 
         """
-        batch = replace(self._calls(function), on_message=on_message)
+        batch = replace(self._calls(function), on_message=on_message, is_retried=retry)
         async with self.slots():
             done = (await self._do_calls(batch, [args]))[0]
         return cast("R", done.unwrap())
@@ -239,7 +246,8 @@ class RemoteExecutor(ABC):
         try:
             return [await self._send_batch(batch, items)]
         except WorkerDiedError as error:
-            if len(items) == 1 and (error.is_final or (error.is_late and batch.timeout_message is not None)):
+            is_known_cause = error.is_final or (error.is_late and batch.timeout_message is not None)
+            if len(items) == 1 and (is_known_cause or not batch.is_retried):
                 return [Sent(items, None, _loss_error(error, batch))]
             return [await self._retry(batch, item) for item in items]
 
@@ -430,8 +438,10 @@ def _loss_error(died: WorkerDiedError, batch: Batch, where: str = "") -> Excepti
     """Return the error for work that is not retried; `where` is the worker's trail."""
     if died.is_late and batch.timeout_message is not None:
         return PassTimeoutError(batch.timeout_message)
-    workers = "workers" if died.is_final else "two workers"
-    error = WorkerLostError(f"{batch.label} lost {workers} in succession: {died}{where and ' '}{where}")
+    workers = "workers in succession" if died.is_final else "two workers in succession"
+    if not batch.is_retried:
+        workers = "its worker"
+    error = WorkerLostError(f"{batch.label} lost {workers}: {died}{where and ' '}{where}")
     if died.last_words:
         error.add_note(died.last_words)
     return error

@@ -3,20 +3,21 @@
 import json
 import zlib
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from importlib.metadata import version
 from importlib.resources import files
 from itertools import accumulate, chain
 from math import isfinite
+from typing import Any
 
 from apass.instruments.report.record import Body, PassRun, Record, RecordedError, RecordedRemark, RunStatus
 from apass.instruments.report.recorder import module_name
 from apass.instruments.report.texts import StoredText
 from apass.util.printable import LAYOUT, printable
 
-__all__ = ["render_page"]
+__all__ = ["page_data", "render_data", "render_page"]
 
 _PAGE = """\
 <!doctype html>
@@ -47,33 +48,69 @@ _MOST_ROWS = 500
 
 def render_page(record: Record) -> str:
     """Return the HTML page of a record, which loads nothing and works offline."""
-    assets = files("apass.instruments.report") / "assets"
+    return render_data(page_data(record))
+
+
+def page_data(record: Record) -> bytes:
+    """Return the data of a page as JSON, for `render_data` in any process.
+
+    It is much smaller than the page, which contains a program.
+    """
     texts = [b64encode(text.data).decode() for text in record.texts]
     index = json.dumps(_index(record, texts), separators=(",", ":"), allow_nan=False).encode()
+    runs = [run for run in record.runs if run.status is not RunStatus.UNCHANGED]
+    failures = {run.module: run.failure for run in record.runs if run.failure is not None} | dict(record.failures)
+    data = {
+        "title": record.title,
+        "rows": [
+            [run.module, "/".join(step[1] for step in run.steps), run.status.name.lower(), f"{run.end - run.start:.3f}"]
+            for run in runs[:_MOST_ROWS]
+        ],
+        "more": max(0, len(runs) - _MOST_ROWS),
+        "failures": [[name, f"{item.kind}: {item.message}"] for name, item in list(failures.items())[:_MOST_ROWS]],
+        "index": b64encode(_deflate(index)).decode(),
+        "texts": "".join(texts),
+    }
+    return json.dumps(data, separators=(",", ":")).encode()
+
+
+def render_data(data: bytes) -> str:
+    """Return the HTML page of the data that `page_data` returned.
+
+    The data may come from a stranger: all of it is escaped.
+
+    Raises:
+        ValueError: if the data is of another kind.
+
+    """
+    try:
+        values = json.loads(data)
+        summary = "".join(_summary(values))
+        title, index, texts = (str(values[name]) for name in ("title", "index", "texts"))
+    except (TypeError, KeyError, ValueError) as error:
+        raise ValueError(f"this is not the data of a report: {type(error).__name__}: {error}") from error
+    assets = files("apass.instruments.report") / "assets"
     return _PAGE.format(
-        title=_visible(record.title),
-        summary="".join(_summary(record)),
+        title=_visible(title),
+        summary=summary,
         style=(assets / "report.css").read_text("utf-8"),
-        index=b64encode(_deflate(index)).decode(),
-        texts="".join(texts),
+        index=escape(index),
+        texts=escape(texts),
         script=(assets / "report.js").read_text("utf-8"),
     )
 
 
-def _summary(record: Record) -> Iterable[str]:
+def _summary(values: Mapping[str, Any]) -> Iterable[str]:
     """Iterate over the parts of the summary that is shown without JavaScript."""
-    yield f"<h1>{_visible(record.title)}</h1><p>The texts of modules need JavaScript, and no network.</p>"
-    rows = [run for run in record.runs if run.status is not RunStatus.UNCHANGED]
+    yield f"<h1>{_visible(values['title'])}</h1><p>The texts of modules need JavaScript, and no network.</p>"
     yield "<table><tr><th>module<th>pass<th>result<th>seconds</tr>"
-    for run in rows[:_MOST_ROWS]:
-        cells = (run.module, "/".join(step[1] for step in run.steps), run.status.name.lower())
-        yield f"<tr><td>{'<td>'.join(map(_visible, cells))}<td>{run.end - run.start:.3f}</tr>"
+    for cells in values["rows"]:
+        yield f"<tr><td>{'<td>'.join(_visible(str(cell)) for cell in cells)}</tr>"
     yield "</table>"
-    if len(rows) > _MOST_ROWS:
-        yield f"<p>and {len(rows) - _MOST_ROWS} more</p>"
-    failures = {run.module: run.failure for run in record.runs if run.failure is not None} | dict(record.failures)
-    for name, failure in list(failures.items())[:_MOST_ROWS]:
-        yield f"<h2>{_visible(name)}</h2><pre>{_visible(f'{failure.kind}: {failure.message}')}</pre>"
+    if values["more"]:
+        yield f"<p>and {int(values['more'])} more</p>"
+    for name, message in values["failures"]:
+        yield f"<h2>{_visible(name)}</h2><pre>{_visible(message)}</pre>"
 
 
 def _visible(text: str) -> str:

@@ -1,0 +1,80 @@
+"""The service: jobs in async applications, and a server over HTTP."""
+
+from typing import TYPE_CHECKING
+
+from apass.util.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from apass.service.errors import (
+        IdempotencyError,
+        InvalidJobError,
+        JobCancelledError,
+        JobFailedError,
+        JobsUnavailableError,
+        ModelTooLargeError,
+        NoResultError,
+        OptimizerClosedError,
+        QueueFullError,
+        ServiceError,
+        UnknownJobError,
+    )
+    from apass.service.job import Job, JobEvents
+    from apass.service.job_store import JobPage, JobQuery, JobStore
+    from apass.service.jobs import JobEvent, JobFailure, JobOptions, JobRecord, JobState, JobSummary
+    from apass.service.limits import Limits
+    from apass.service.memory_jobs import MemoryJobStore
+    from apass.service.optimizer import Optimizer, OptimizerStatus
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "apass.service.errors": [
+                "IdempotencyError",
+                "InvalidJobError",
+                "JobCancelledError",
+                "JobFailedError",
+                "JobsUnavailableError",
+                "ModelTooLargeError",
+                "NoResultError",
+                "OptimizerClosedError",
+                "QueueFullError",
+                "ServiceError",
+                "UnknownJobError",
+            ],
+            "apass.service.job": ["Job", "JobEvents"],
+            "apass.service.job_store": ["JobPage", "JobQuery", "JobStore"],
+            "apass.service.jobs": ["JobEvent", "JobFailure", "JobOptions", "JobRecord", "JobState", "JobSummary"],
+            "apass.service.limits": ["Limits"],
+            "apass.service.memory_jobs": ["MemoryJobStore"],
+            "apass.service.optimizer": ["Optimizer", "OptimizerStatus"],
+        },
+    )
+
+__all__ = [
+    "IdempotencyError",
+    "InvalidJobError",
+    "Job",
+    "JobCancelledError",
+    "JobEvent",
+    "JobEvents",
+    "JobFailedError",
+    "JobFailure",
+    "JobOptions",
+    "JobPage",
+    "JobQuery",
+    "JobRecord",
+    "JobState",
+    "JobStore",
+    "JobSummary",
+    "JobsUnavailableError",
+    "Limits",
+    "MemoryJobStore",
+    "ModelTooLargeError",
+    "NoResultError",
+    "Optimizer",
+    "OptimizerClosedError",
+    "OptimizerStatus",
+    "QueueFullError",
+    "ServiceError",
+    "UnknownJobError",
+]

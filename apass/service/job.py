@@ -1,0 +1,202 @@
+"""`Job`: the handle of a job, for its result, its events and its cancellation."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, Final, Generic, Self, TypeVar, cast
+
+import anyio
+
+from apass.core.adapter import adapter_by_name, run_in_thread_if_safe
+from apass.errors import AdapterError
+from apass.instruments.report.page import render_data
+from apass.service.errors import JobCancelledError, JobFailedError, NoResultError, UnknownJobError
+from apass.service.job_store import JobStore, read_blob
+from apass.service.jobs import JobEvent, JobRecord, JobState
+from apass.service.live_job import LiveJob
+
+__all__ = ["Job", "JobEvents"]
+
+ResultT = TypeVar("ResultT")
+
+POLL_SECONDS: Final = 0.5
+"""Seconds between two looks at a job that another server runs."""
+
+
+class Job(Generic[ResultT]):
+    """A job of an `Optimizer`, which `Optimizer.submit` and `Optimizer.find` return.
+
+    Parameters:
+        record: the record of the job.
+        live: its state, if this process has the job.
+        store: where jobs are kept.
+        cancel: cancels a job.
+        is_module: whether the result is a module, and not bytes.
+
+    """
+
+    def __init__(
+        self,
+        record: JobRecord,
+        live: LiveJob | None,
+        store: JobStore,
+        cancel: "Callable[[Job[Any]], Awaitable[None]]",
+        *,
+        is_module: bool,
+    ) -> None:
+        self._record = record
+        self._live = live
+        self._store = store
+        self._cancel = cancel
+        self._is_module = is_module
+
+    def __repr__(self) -> str:
+        return f"<Job {self.id} {self.record.name!r}: {self.record.state}>"
+
+    @property
+    def id(self) -> str:
+        """The identifier of the job."""
+        return self._record.id
+
+    @property
+    def record(self) -> JobRecord:
+        """What is known about the job. Of a job of another server, this is what `wait` or `find` has read."""
+        if self._live is not None and not self._live.is_lost:
+            self._record = self._live.record
+        return self._record
+
+    async def wait(self) -> JobRecord:
+        """Wait until the job has ended, and return its record.
+
+        Raises:
+            UnknownJobError: if the job was removed.
+            JobsUnavailableError: if another server runs the job, and the store cannot be read.
+
+        """
+        if self._live is not None:
+            await self._live.ended.wait()
+        while not self.record.ended:
+            await self._refresh()
+            if not self._record.ended:
+                await anyio.sleep(POLL_SECONDS)
+        return self._record
+
+    async def result(self) -> ResultT:
+        """Wait until the job has ended, and return its result.
+
+        The result is a module if a module was submitted, and the bytes of its file otherwise.
+
+        Raises:
+            JobFailedError: if the job has failed.
+            JobCancelledError: if the job was cancelled.
+            NoResultError: if the result has expired.
+
+        """
+        record = await self.wait()
+        if record.state is JobState.FAILED and record.failure is not None:
+            raise JobFailedError(record.failure)
+        if record.result_digest is None:
+            reason = "" if record.failure is None else f": {record.failure.message}"
+            raise JobCancelledError(f"job {record.id} was cancelled{reason}")
+        try:
+            data = await read_blob(self._store, record.result_digest)
+        except KeyError:
+            raise NoResultError(f"the result of job {record.id} has expired") from None
+        if not self._is_module:
+            return cast("ResultT", data)
+        adapter = adapter_by_name(record.result_kind)
+        if adapter is None:
+            raise AdapterError(f"there is no IR adapter for modules of the class {record.result_kind!r}")
+        return cast("ResultT", await run_in_thread_if_safe(adapter, None, partial(adapter.loads, data)))
+
+    async def report(self) -> str:
+        """Wait until the job has ended, and return its report as an HTML page.
+
+        Raises:
+            NoResultError: if the job has no report.
+
+        """
+        record = await self.wait()
+        if record.report_digest is None:
+            raise NoResultError(f"job {record.id} has no report; it did not run, or was submitted without a report")
+        try:
+            return render_data(await read_blob(self._store, record.report_digest))
+        except KeyError:
+            raise NoResultError(f"the report of job {record.id} has expired") from None
+
+    def events(self, after: int = 0) -> "JobEvents":
+        """Return the events of the job that come after the one with the id `after`, for `async for`.
+
+        The iteration ends with the job. If events are missing, because there were too many, an event of the kind
+        `dropped` counts them.
+        """
+        return JobEvents(self._live, self._store, self.id, after)
+
+    async def cancel(self) -> JobRecord:
+        """Cancel the job unless it has ended, and return its record.
+
+        The server that runs the job may be another one; it is then still running for a moment.
+        """
+        await self._cancel(self)
+        if self._live is None and not self._record.ended:
+            await self._refresh()
+        return self.record
+
+    async def _refresh(self) -> None:
+        record = await self._store.find(self.id)
+        if record is None:
+            raise UnknownJobError(f"job {self.id!r} was removed")
+        self._record = record
+
+
+class JobEvents:
+    """The events of a job, for `async for`."""
+
+    def __init__(self, live: LiveJob | None, store: JobStore, job_id: str, after: int) -> None:
+        self._live = live
+        self._store = store
+        self._id = job_id
+        self._after = after
+        self._read: Sequence[JobEvent] = ()
+        self._index = 0
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> JobEvent:
+        """Return the next event; the iteration ends with the job."""
+        if self._live is not None and not self._live.is_lost:
+            event = await self._next_of(self._live)
+            if event is not None:
+                return event
+        while self._index == len(self._read):
+            if not await self._read_more():
+                raise StopAsyncIteration
+        event = self._read[self._index]
+        self._index += 1
+        self._after = event.id
+        return event
+
+    async def _next_of(self, live: LiveJob) -> JobEvent | None:
+        """Return the next event of a job of this process; None if another server has taken it over."""
+        while True:
+            event = live.event_after(self._after)
+            if event is not None:
+                self._after = event.id
+                return event
+            if live.is_lost:
+                return None
+            if live.ended.is_set():
+                raise StopAsyncIteration
+            await live.wait_for_news()
+
+    async def _read_more(self) -> bool:
+        """Read events from the store; return whether more may come."""
+        # The order matters: a job that had ended before has no events after.
+        record = await self._store.find(self._id)
+        self._read, self._index = await self._store.events(self._id, self._after), 0
+        if self._read:
+            return True
+        if record is None or record.ended:
+            return False
+        await anyio.sleep(POLL_SECONDS)
+        return True

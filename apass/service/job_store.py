@@ -1,0 +1,221 @@
+"""`JobStore`: where jobs, models, results and events are kept."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, Protocol
+
+import anyio.to_thread
+
+from apass.service.jobs import JobEvent, JobRecord, JobState
+
+__all__ = [
+    "CHUNK",
+    "Blob",
+    "JobChange",
+    "JobPage",
+    "JobQuery",
+    "JobStore",
+    "StoreSync",
+    "blob_of_file",
+    "read_blob",
+    "write_blob",
+]
+
+CHUNK: Final = 1 << 20
+"""Bytes of a blob that are read or written at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """The bytes of a model, a result or a report."""
+
+    digest: str
+    """Their SHA-256. Equal blobs are stored once."""
+    size: int
+    """Their number."""
+    data: bytes | Path
+    """The bytes, or a file that contains them."""
+
+    @classmethod
+    def of(cls, data: bytes) -> "Blob":
+        """Return the blob of some bytes."""
+        return cls(sha256(data).hexdigest(), len(data), data)
+
+
+@dataclass(frozen=True, slots=True)
+class JobChange:
+    """A new record of a job, with what belongs to it."""
+
+    job: JobRecord
+    """The record."""
+    blobs: Sequence[Blob] = ()
+    """New blobs."""
+    events: Sequence[JobEvent] = ()
+    """New events."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobQuery:
+    """Which jobs to list. The latest job comes first."""
+
+    tenant: str | None
+    """The owner; None for all tenants."""
+    states: Collection[JobState] = ()
+    """The states; all if empty."""
+    text: str = ""
+    """A part of the name, the pipeline or the beginning of the id, in upper or lower case."""
+    before: str | None = None
+    """The id of the last job of the page before."""
+    limit: int = 50
+    """The number of jobs of the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """A page of jobs."""
+
+    jobs: Sequence[JobRecord]
+    """The jobs."""
+    next: str | None
+    """The value of `JobQuery.before` for the next page; None at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSync:
+    """What other servers have done since the last call of `JobStore.sync`."""
+
+    cancelled: Sequence[str] = ()
+    """Jobs of this server that another one was asked to cancel."""
+    lost: Sequence[str] = ()
+    """Jobs that this server had, and that another one has taken over."""
+    adopted: Sequence[JobRecord] = ()
+    """Jobs of lost servers that this server now has. None of them runs."""
+
+
+class JobStore(Protocol):
+    """Keeps jobs. The optimizer calls it from one event loop.
+
+    Every method raises JobsUnavailableError if the store cannot be read or written. An unfinished job belongs to one
+    server. If a method returns False, it has changed nothing: the job belongs to another server, has ended, or is
+    unknown.
+    """
+
+    # It is a Protocol because the implementations share no code.
+
+    is_durable: bool
+    """Whether jobs survive the end of the process."""
+    sync_seconds: float | None
+    """Seconds between two calls of `sync`; None if there are no other servers."""
+
+    async def open(self) -> Sequence[JobRecord]:
+        """Open the store, and return the unfinished jobs that this server has to run."""
+        ...
+
+    async def close(self) -> None:
+        """Release the store; other servers may take over what is unfinished."""
+        ...
+
+    async def add(self, job: JobRecord, model: Blob) -> JobRecord:
+        """Store a new job, which survives the end of the process from then on.
+
+        If the tenant has a job with the same idempotency key, change nothing and return that job. The new job may have
+        ended: its result and report are then those of an equal job.
+
+        Raises:
+            KeyError: if the result or the report does not exist any more.
+
+        """
+        ...
+
+    async def find(self, job_id: str) -> JobRecord | None:
+        """Return a job."""
+        ...
+
+    async def find_done(self, tenant: str, key: str) -> JobRecord | None:
+        """Return the latest job of a tenant that is done and has this key."""
+        ...
+
+    async def find_idempotent(self, tenant: str, idempotency_key: str) -> JobRecord | None:
+        """Return the job of a tenant with an idempotency key."""
+        ...
+
+    async def list(self, query: JobQuery) -> JobPage:
+        """Return a page of jobs."""
+        ...
+
+    async def count(self, tenant: str | None = None) -> Mapping[JobState, int]:
+        """Return the number of jobs in each state that occurs."""
+        ...
+
+    async def update(self, changes: Sequence[JobChange]) -> Sequence[bool]:
+        """Make changes of unfinished jobs; return for each whether the job belongs to this server.
+
+        The new record may have ended. Its blobs are among those of the change, or stored for another job.
+        """
+        ...
+
+    async def request_cancel(self, job_id: str) -> bool:
+        """Request that the server with the job cancels it; its `sync` returns the request."""
+        ...
+
+    async def read(self, digest: str, index: int) -> bytes:
+        """Return a chunk of a blob: the bytes from `index * CHUNK`, or no bytes at its end.
+
+        Raises:
+            KeyError: if there is no such blob.
+
+        """
+        ...
+
+    async def events(self, job_id: str, after: int) -> Sequence[JobEvent]:
+        """Return the stored events of a job that come after a number."""
+        ...
+
+    async def sync(self) -> StoreSync:
+        """Extend the lease of this server, and return what others have done."""
+        ...
+
+    async def expire(self, max_age: float | None, max_bytes: int | None) -> int:
+        """Remove ended jobs that are too old, and the oldest ones of too many bytes; return how many."""
+        ...
+
+    async def remove(self, job_id: str) -> bool:
+        """Remove a job that has ended; return whether it was there."""
+        ...
+
+
+async def read_blob(store: JobStore, digest: str) -> bytes:
+    """Return the bytes of a blob."""
+    chunks: list[bytes] = []
+    while chunk := await store.read(digest, len(chunks)):
+        chunks.append(chunk)
+        if len(chunk) < CHUNK:
+            break
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+async def write_blob(store: JobStore, digest: str, path: Path) -> None:
+    """Write the bytes of a blob to a new file."""
+    async with await anyio.open_file(path, "xb") as file:
+        index = 0
+        while chunk := await store.read(digest, index):
+            await file.write(chunk)
+            index += 1
+            if len(chunk) < CHUNK:
+                break
+
+
+async def blob_of_file(path: Path) -> Blob:
+    """Return the blob of a file."""
+    return await anyio.to_thread.run_sync(_blob_of_file, path)
+
+
+def _blob_of_file(path: Path) -> Blob:
+    digest, size = sha256(), 0
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            digest.update(chunk)
+            size += len(chunk)
+    return Blob(digest.hexdigest(), size, path)

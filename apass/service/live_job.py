@@ -1,0 +1,123 @@
+"""`LiveJob`: a job that has not ended, with its events, in the server that has it."""
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from operator import attrgetter
+from time import time
+from typing import Any, Final
+
+import anyio
+
+from apass.service.jobs import JobEvent, JobRecord, JobState
+
+__all__ = ["ATTEMPT", "LiveJob"]
+
+ATTEMPT: Final = 10**9
+"""The ids of the events of each attempt begin with its number times this.
+
+They increase although the events of an attempt that was lost may not have been stored.
+"""
+
+
+class LiveJob:
+    """A job whose record changes.
+
+    Parameters:
+        record: the record.
+        limit: the number of events that are kept.
+
+    """
+
+    def __init__(self, record: JobRecord, limit: int) -> None:
+        self.record: JobRecord = record
+        """The current record."""
+        self.ended: Final = anyio.Event()
+        """Set when the end of the job is stored."""
+        self.loop_deadline: float | None = None
+        """The deadline by the clock of the event loop."""
+        self.events: list[JobEvent] = []
+        """The latest events."""
+        self.dropped: int = 0
+        """How many events were dropped."""
+        self.stored: int = 0
+        """The id of the last event that is stored."""
+        self.is_ending: bool = False
+        """Whether it has ended, although its end may not be stored."""
+        self.is_lost: bool = False
+        """Whether another server has taken it over."""
+        self.running_pass: str = ""
+        """The pass that was started last, to name the cause of a lost worker."""
+        self._limit = limit
+        self._next_id = record.attempts * ATTEMPT + 1
+        self._last_dropped = 0
+        self._news = anyio.Event()
+        self.add_event("state", time(), state_data(record))
+
+    def add_event(self, kind: str, at: float, data: Mapping[str, Any]) -> JobEvent:
+        """Add an event, and wake those that wait for it."""
+        event = JobEvent(self._next_id, kind, at, data)
+        self._next_id += 1
+        self.events.append(event)
+        if len(self.events) > 2 * self._limit:
+            # Half of the list at once: to remove one element moves all others.
+            self.dropped += len(self.events) - self._limit
+            self._last_dropped = self.events[-self._limit - 1].id
+            del self.events[: -self._limit]
+        if kind == "started":
+            function = f", function {data['function']!r}" if "function" in data else ""
+            self.running_pass = f"pass {data.get('pass')!r}{function}"
+        self.wake()
+        return event
+
+    def change(self, record: JobRecord) -> None:
+        """Replace the record, and add an event if the state is another one."""
+        is_other = (record.state, record.attempts) != (self.record.state, self.record.attempts)
+        if record.attempts > self.record.attempts:
+            self._next_id = record.attempts * ATTEMPT + 1
+        self.record = record
+        if is_other:
+            self.add_event("state", time(), state_data(record))
+
+    def requeue(self, record: JobRecord) -> None:
+        """Replace the record by that of a job that waits again."""
+        self.record = record
+        self.add_event("state", time(), state_data(record))
+
+    def unstored(self) -> list[JobEvent]:
+        """Return the events that are not stored."""
+        return [event for event in self.events[-self._limit :] if event.id > self.stored]
+
+    def event_after(self, event_id: int) -> JobEvent | None:
+        """Return the first event whose id is greater; None if there is none yet.
+
+        If events between them were dropped, return an event that counts them.
+        """
+        index = bisect_right(self.events, event_id, key=attrgetter("id"))
+        if index == len(self.events):
+            return None
+        event = self.events[index]
+        missing = self.dropped if index == 0 and event_id < self._last_dropped else 0
+        if not missing:
+            return event
+        return JobEvent(self._last_dropped, "dropped", event.time, {"count": missing})
+
+    def wake(self) -> None:
+        """Wake those that wait for events or the end."""
+        self._news.set()
+        self._news = anyio.Event()
+
+    async def wait_for_news(self) -> None:
+        """Wait for the next event, or the end."""
+        await self._news.wait()
+
+
+def state_data(record: JobRecord) -> Mapping[str, Any]:
+    """Return the data of a `state` event."""
+    data: dict[str, Any] = {"state": str(record.state)}
+    if record.attempts:
+        data["attempt"] = record.attempts
+    if record.failure is not None:
+        data["error"] = f"{record.failure.kind}: {record.failure.message}"
+    if record.state is JobState.DONE:
+        data["size"] = record.result_size
+    return data

@@ -1,0 +1,661 @@
+"""`Optimizer`: accepts jobs and runs them, in the event loop of an application."""
+
+import shutil
+import tempfile
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from time import time
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar, overload
+
+import anyio
+from anyio.to_thread import run_sync
+
+from apass.batch.formats import suffixes
+from apass.batch.journal import describe_run
+from apass.core.adapter import adapter_by_name, adapter_for, run_in_thread_if_safe, type_name
+from apass.core.context import PassContext
+from apass.core.executor import ExecutorChoice, check_executor, executor_in_force
+from apass.core.ir_plugin import file_suffix
+from apass.core.store import Store
+from apass.errors import ApassError, did_you_mean
+from apass.executors.remote import RemoteExecutor
+from apass.external.policy import Rate
+from apass.external.rate_limiter import RateLimiter
+from apass.passes.base import Pass
+from apass.pipelines.parser import parse_pipeline
+from apass.service.dispatcher import Dispatcher, lost_failure
+from apass.service.errors import (
+    IdempotencyError,
+    InvalidJobError,
+    JobsUnavailableError,
+    ModelTooLargeError,
+    NoResultError,
+    OptimizerClosedError,
+    QueueFullError,
+    UnknownJobError,
+)
+from apass.service.job import Job
+from apass.service.job_store import Blob, JobPage, JobQuery, JobStore, blob_of_file
+from apass.service.jobs import (
+    JobOptions,
+    JobRecord,
+    JobState,
+    check_deadline,
+    job_key,
+    new_job_id,
+)
+from apass.service.limits import Limits
+from apass.service.live_job import LiveJob
+from apass.service.memory_jobs import MemoryJobStore
+from apass.service.runners import JobRunner, LocalRunner, RemoteRunner
+from apass.service.work import INLINE, Work
+from apass.util.checks import check_type
+
+__all__ = ["DEFAULT_SLOTS", "Optimizer", "OptimizerStatus", "job_store"]
+
+ModT = TypeVar("ModT")
+ResultT = TypeVar("ResultT")
+
+DEFAULT_SLOTS: Final = 64
+"""How many jobs run at once in the event loop by default."""
+
+EXPIRE_SECONDS: Final = 60.0
+"""Seconds between two searches for expired jobs."""
+
+KEPT_TEXTS: Final = 1_000
+"""How many texts of pipelines are known to be valid."""
+
+KEPT_TENANTS: Final = 10_000
+"""How many tenants have a rate limiter."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizerStatus:
+    """What an optimizer does now."""
+
+    accepts: bool
+    """Whether it accepts jobs."""
+    queued: int
+    """Computations that wait."""
+    running: int
+    """Computations that run."""
+    jobs: int
+    """Jobs of this process that have not ended."""
+    oldest: float
+    """Seconds since the oldest job that waits was accepted."""
+    error: str | None
+    """Why the store cannot be used."""
+
+
+class Optimizer:
+    """Accepts models, runs pipelines on them, and keeps the results.
+
+    Use it with `async with`, for as long as the application runs. It works in the event loop of the application, on
+    asyncio and trio.
+
+    - Jobs wait in a bounded queue. Tenants share the workers fairly.
+    - Equal jobs of a tenant are computed once. A job that equals one that is done gets its result.
+    - With a durable store, an accepted job survives the end of the process, and runs again if it had not ended.
+
+    Parameters:
+        pipelines: the pipelines that jobs may name, as passes or texts. An empty text is the default pipeline of the
+            model's IR, and the only one by default, with the name `default`.
+        allow: the passes that texts of pipelines in jobs may name, as in `parse_pipeline`; by default, jobs name one of
+            `pipelines`.
+        limits: the limits.
+        store: where jobs are kept: a `JobStore`, the path of a SQLite file, or the URL of a database, such as
+            `postgresql://...`. None keeps them in memory.
+        cache: keeps the results of passes and analyses for all jobs of all tenants.
+        executor: where jobs run: in the event loop (None), or in the workers of a `ProcessExecutor`, of `"process"`, or
+            of a `DaskExecutor`. Another executor runs the plain bodies of passes only.
+        reuse: whether a job may get the result of an equal job that is done.
+
+    >>> import apass
+    >>> async def main():
+    ...     double = apass.function_pass(lambda func, mod, ctx: 2 * func, opt_level=0, name="Double")
+    ...     async with Optimizer({"double": double}) as optimizer:
+    ...         job = await optimizer.submit({"f": 1}, pipeline="double", deadline=30)
+    ...         return await job.result()
+    >>> anyio.run(main)
+    {'f': 2}
+
+    """
+
+    def __init__(
+        self,
+        pipelines: Mapping[str, Pass[Any] | str] | None = None,
+        *,
+        allow: Iterable[str] = (),
+        limits: Limits | None = None,
+        store: JobStore | Path | str | None = None,
+        cache: Store | None = None,
+        executor: ExecutorChoice = None,
+        reuse: bool = True,
+    ) -> None:
+        check_type("limits", limits, Limits | None)
+        if isinstance(allow, str):
+            raise TypeError(f"allow must be a list of names, got {allow!r}; write [{allow!r}]")
+        self.pipelines: Final[Mapping[str, Pass[Any] | str]] = {"default": ""} if pipelines is None else dict(pipelines)
+        """The pipelines by name."""
+        for name, pipeline in self.pipelines.items():
+            check_type(f"pipeline {name!r}", pipeline, Pass | str)
+        self.allow: Final = tuple(allow)
+        """The passes that texts of pipelines may name."""
+        self.limits: Final = limits or Limits()
+        """The limits."""
+        self.store: Final = job_store(store)
+        """Where jobs are kept."""
+        self.reuse: Final = reuse
+        """Whether a job may get the result of an equal one."""
+        self._cache = cache
+        self._executor = check_executor("Optimizer", executor)
+        self._is_open = False
+        self._live: dict[str, LiveJob] = {}
+        self._texts: OrderedDict[str, Pass[Any]] = OrderedDict()
+        self._described: dict[str, Any] = {}
+        self._rates: OrderedDict[str, RateLimiter] = OrderedDict()
+        self._accepting = 0
+        """Jobs that have room in the queue, and are being stored."""
+
+    async def __aenter__(self) -> Self:
+        if self._is_open:
+            raise OptimizerClosedError("the optimizer is open; create another one, or share this one in its block")
+        async with AsyncExitStack() as stack:
+            folder = Path(await run_sync(partial(tempfile.mkdtemp, prefix="apass-service-")))
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+            # The passes are imported once, and not by the first job.
+            for name, pipeline in self.pipelines.items():
+                await run_sync(self._describe, pipeline, name)
+            unfinished = await self.store.open()
+            stack.push_async_callback(self._close_store)
+            self._dispatcher = Dispatcher(
+                self.store, self._runner(), self.limits, self._make_work, folder, self._forget
+            )
+            group = await stack.enter_async_context(anyio.create_task_group())
+            self._dispatcher.start(group)
+            self._group = group
+            for record in unfinished:
+                self._resume(record)
+            group.start_soon(self._expire_repeatedly, name="apass expire jobs")
+            if self.store.sync_seconds is not None:
+                group.start_soon(self._sync_repeatedly, self.store.sync_seconds, name="apass sync jobs")
+            self._stack = stack.pop_all()
+        self._is_open = True
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        with anyio.CancelScope(shield=True):
+            await self.drain()
+        self._is_open = False
+        self._group.cancel_scope.cancel()
+        # The tasks raise no errors, so the group must not wrap an error of the block in an exception group.
+        await self._stack.aclose()
+
+    @overload
+    async def submit(
+        self,
+        model: bytes | Path,
+        *,
+        kind: str | None = ...,
+        result_kind: str | None = ...,
+        pipeline: str = ...,
+        name: str = ...,
+        tenant: str = ...,
+        priority: int = ...,
+        deadline: float | None = ...,
+        options: JobOptions | None = ...,
+        idempotency_key: str | None = ...,
+        wait: bool = ...,
+        trace: str | None = ...,
+    ) -> Job[bytes]: ...
+    @overload
+    async def submit(
+        self,
+        model: ModT,
+        *,
+        kind: str | None = ...,
+        result_kind: str | None = ...,
+        pipeline: str = ...,
+        name: str = ...,
+        tenant: str = ...,
+        priority: int = ...,
+        deadline: float | None = ...,
+        options: JobOptions | None = ...,
+        idempotency_key: str | None = ...,
+        wait: bool = ...,
+        trace: str | None = ...,
+    ) -> Job[ModT]: ...
+    async def submit(
+        self,
+        model: Any,
+        *,
+        kind: str | None = None,
+        result_kind: str | None = None,
+        pipeline: str = "default",
+        name: str = "",
+        tenant: str = "",
+        priority: int = 0,
+        deadline: float | None = None,
+        options: JobOptions | None = None,
+        idempotency_key: str | None = None,
+        wait: bool = True,
+        trace: str | None = None,
+    ) -> Job[Any]:
+        """Accept a job. With a durable store, it survives the end of the process from then on.
+
+        Parameters:
+            model: a module, the bytes of a model's file, or the path of one. The result is of the same form: a module,
+                or bytes.
+            kind: the suffix of the file that bytes come from, such as `.onnx`; by default that of a path.
+            result_kind: the suffix of the result's file; the same as `kind` by default.
+            pipeline: the name of a pipeline, or its text if `allow` permits it.
+            name: a label for messages and lists.
+            tenant: the user or program that the job belongs to.
+            priority: jobs of the same tenant with a greater priority run first.
+            deadline: seconds from now until the job must end, including the time in the queue.
+            options: further options.
+            idempotency_key: a name for the request. If the tenant has used it before, return that job.
+            wait: whether to wait for room in the queue; otherwise a full queue is an error.
+            trace: the `traceparent` of the request.
+
+        Raises:
+            InvalidJobError: if the pipeline, the kind or an option is unknown or not allowed.
+            ModelTooLargeError: if the model exceeds `limits.model_bytes`.
+            QueueFullError: if a limit is reached, and `wait` is false.
+            IdempotencyError: if the tenant has used the key for another job.
+            OptimizerClosedError: if the optimizer is not open, or ends.
+            JobsUnavailableError: if the store cannot be used. The job may have been stored: repeat the request with the
+                same idempotency key.
+
+        """
+        self._check_open()
+        options = options or JobOptions()
+        priority = self._checked(name, tenant, priority, deadline, options, idempotency_key)
+        await self._wait_for_rate(tenant, wait=wait)
+        is_module = not isinstance(model, bytes | Path)
+        kind, result_kind, blob = await self._blob_of(model, kind, result_kind)
+        described = await self._describe_job(pipeline)
+        seconds = self._seconds(deadline)
+        parts = (kind, result_kind, described, options.as_json())
+        now = time()
+        record = JobRecord(
+            id=new_job_id(),
+            tenant=tenant,
+            name=name or (model.name if isinstance(model, Path) else "model"),
+            kind=kind,
+            result_kind=result_kind,
+            pipeline=pipeline,
+            options=options,
+            priority=priority,
+            deadline=None if seconds is None else now + seconds,
+            key=job_key(bytes.fromhex(blob.digest), *parts),
+            model_digest=blob.digest,
+            model_size=blob.size,
+            created=now,
+            idempotency_key=idempotency_key,
+            trace=trace,
+        )
+        await self._wait_for_room(tenant, wait=wait)
+        self._accepting += 1
+        try:
+            live, record = await self._accept(record, blob, seconds)
+        finally:
+            self._accepting -= 1
+        return Job(record, live, self.store, self._cancel, is_module=is_module)
+
+    async def find(self, job_id: str, *, tenant: str | None = None) -> Job[Any]:
+        """Return a job by its id.
+
+        Parameters:
+            job_id: the id.
+            tenant: its owner; None for any.
+
+        Raises:
+            UnknownJobError: if the tenant has no such job.
+
+        """
+        live = self._live.get(job_id)
+        record = await self.store.find(job_id) if live is None else live.record
+        if record is None or tenant not in (None, record.tenant):
+            raise UnknownJobError(f"there is no job {job_id!r}; it may have expired")
+        return Job(record, live, self.store, self._cancel, is_module=record.kind not in suffixes())
+
+    async def list(self, query: JobQuery) -> JobPage:
+        """Return a page of jobs, the latest first."""
+        page = await self.store.list(query)
+        # The records of running jobs are stored before each attempt only.
+        jobs = [self._live[job.id].record if job.id in self._live else job for job in page.jobs]
+        return JobPage(jobs, page.next)
+
+    async def remove(self, job_id: str, *, tenant: str | None = None) -> None:
+        """Remove a job that has ended, with its model and result.
+
+        Raises:
+            UnknownJobError: if the tenant has no such job.
+            NoResultError: if the job has not ended.
+
+        """
+        job = await self.find(job_id, tenant=tenant)
+        if not await self.store.remove(job.id) and not job.record.ended:
+            raise NoResultError(f"job {job_id!r} has not ended; cancel it first")
+
+    def status(self) -> OptimizerStatus:
+        """Return what the optimizer does now."""
+        if not self._is_open:
+            return OptimizerStatus(False, 0, 0, 0, 0.0, None)
+        dispatcher = self._dispatcher
+        waiting = [live.record.created for live in self._live.values() if live.record.state is JobState.QUEUED]
+        error = dispatcher.store_error
+        return OptimizerStatus(
+            not dispatcher.is_draining,
+            dispatcher.queued,
+            dispatcher.running,
+            len(self._live),
+            max(0.0, time() - min(waiting)) if waiting else 0.0,
+            None if error is None else str(error),
+        )
+
+    async def drain(self) -> None:
+        """Accept no further jobs, and wait for those that run; see `Limits.drain`."""
+        if not self._is_open or self._dispatcher.is_draining:
+            return
+        await self._dispatcher.drain(self.limits.drain)
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise OptimizerClosedError("the optimizer is not open; use it within `async with Optimizer(...)`")
+        if self._dispatcher.is_draining:
+            raise OptimizerClosedError("the optimizer ends, and accepts no jobs")
+
+    def _checked(
+        self,
+        name: str,
+        tenant: str,
+        priority: int,
+        deadline: float | None,
+        options: JobOptions,
+        idempotency_key: str | None,
+    ) -> int:
+        """Check the values of a request, and return the priority."""
+        try:
+            check_type("name", name, str)
+            check_type("tenant", tenant, str)
+            check_type("options", options, JobOptions)
+            check_type("idempotency_key", idempotency_key, str | None)
+            check_deadline(deadline)
+            if not isinstance(priority, int) or isinstance(priority, bool) or abs(priority) > 1000:
+                raise ValueError(f"priority must be an int between -1000 and 1000, got {priority!r}")
+            for text in (name, tenant, idempotency_key or ""):
+                if len(text) > 300:
+                    raise ValueError(f"names have at most 300 characters, got {len(text)}")
+            forbidden = sorted(set(options.config) - self.limits.config)
+            if forbidden:
+                known = ", ".join(sorted(self.limits.config)) or "none"
+                raise ValueError(f"the config option {forbidden[0]!r} is not allowed here; allowed are: {known}")
+            PassContext(options.opt_level, options.required_pass, options.disabled_pass, config=options.config)
+        except (TypeError, ValueError, ApassError) as error:
+            raise InvalidJobError(str(error)) from error
+        return priority
+
+    def _seconds(self, deadline: float | None) -> float | None:
+        """Return the deadline of a job in seconds."""
+        longest = self.limits.max_deadline
+        seconds = self.limits.deadline if deadline is None else deadline
+        if longest is not None and (seconds is None or seconds > longest):
+            if deadline is not None:
+                raise InvalidJobError(f"deadline must be at most {longest:g} s here, got {deadline:g} s")
+            return longest
+        return None if seconds == float("inf") else seconds
+
+    async def _wait_for_room(self, tenant: str, *, wait: bool) -> None:
+        """Wait until the queue has room for a job of a tenant."""
+        while (reason := self._full(tenant)) is not None:
+            if not wait:
+                raise QueueFullError(reason)
+            await self._dispatcher.room.wait()
+            self._check_open()
+
+    def _full(self, tenant: str) -> str | None:
+        """Return which limit of the queue is reached."""
+        limits, dispatcher = self.limits, self._dispatcher
+        if limits.queued is not None and dispatcher.queued + self._accepting >= limits.queued:
+            return f"{limits.queued} jobs wait, which is the limit"
+        if limits.tenant_queued is not None and dispatcher.waiting(tenant) + self._accepting >= limits.tenant_queued:
+            return f"{limits.tenant_queued} jobs of the tenant wait, which is the limit"
+        return None
+
+    async def _wait_for_rate(self, tenant: str, *, wait: bool) -> None:
+        rate = self.limits.tenant_rate
+        if rate is None:
+            return
+        limiter = self._rates.setdefault(tenant, RateLimiter(Rate(questions=rate, burst=max(1, int(rate)))))
+        self._rates.move_to_end(tenant)
+        if len(self._rates) > KEPT_TENANTS:
+            self._rates.popitem(last=False)
+        if wait:
+            await limiter.take()
+        elif not limiter.take_nowait():
+            raise QueueFullError(f"a tenant may submit {rate:g} jobs per second", 1.0 / rate)
+
+    async def _blob_of(self, model: Any, kind: str | None, result_kind: str | None) -> tuple[str, str, Blob]:
+        """Return the kinds and the bytes of a model.
+
+        Raises:
+            InvalidJobError: if the kind is unknown, or the module cannot be serialized.
+            ModelTooLargeError: if the model exceeds the limit.
+
+        """
+        if isinstance(model, bytes | Path):
+            kind = (file_suffix(model) if isinstance(model, Path) else "") if kind is None else kind.lower()
+            result_kind = kind if result_kind is None else result_kind.lower()
+            for suffix in (kind, result_kind):
+                if suffix not in suffixes():
+                    near = did_you_mean(suffix, suffixes(), listing="known are ")
+                    raise InvalidJobError(f"there is no format of models for the suffix {suffix!r}{near}")
+            await self._check_size(model)
+            if isinstance(model, Path):
+                try:
+                    return kind, result_kind, await blob_of_file(model)
+                except OSError as error:
+                    raise InvalidJobError(f"cannot read {model}: {error}") from error
+            large = len(model) > INLINE
+            return kind, result_kind, await run_sync(Blob.of, model) if large else Blob.of(model)
+        if kind is not None or result_kind is not None:
+            raise InvalidJobError("kind and result_kind are those of bytes; a module has its own")
+        try:
+            adapter = adapter_for(model)
+            data = await run_in_thread_if_safe(adapter, model, partial(adapter.dumps, model))
+        except ApassError as error:
+            raise InvalidJobError(f"the module cannot be a job: {error}") from error
+        if adapter_by_name(type_name(model)) is None:
+            raise InvalidJobError(f"the class {type_name(model)} of the module cannot be found by its name")
+        await self._check_size(data)
+        return type_name(model), type_name(model), Blob.of(data)
+
+    async def _check_size(self, model: bytes | Path) -> None:
+        most = self.limits.model_bytes
+        if most is None:
+            return
+        try:
+            size = len(model) if isinstance(model, bytes) else (await anyio.Path(model).stat()).st_size
+        except OSError as error:
+            raise InvalidJobError(f"cannot read {model!r}: {error}") from error
+        if size > most:
+            raise ModelTooLargeError(f"the model has {size:,} bytes; the limit is {most:,}")
+
+    async def _describe_job(self, pipeline: str) -> Any:
+        """Return what the results of a pipeline depend on.
+
+        Raises:
+            InvalidJobError: if the pipeline is unknown, not allowed, or no valid text.
+
+        """
+        check_type("pipeline", pipeline, str)
+        if pipeline in self.pipelines:
+            return self._described[pipeline]
+        if not self.allow:
+            near = did_you_mean(pipeline, self.pipelines, listing="pipelines are ")
+            raise InvalidJobError(f"there is no pipeline {pipeline!r}{near}")
+        if pipeline in self._texts:
+            self._texts.move_to_end(pipeline)
+            return self._described[pipeline]
+        longest = self.limits.pipeline_length
+        if longest is not None and len(pipeline) > longest:
+            raise InvalidJobError(f"the text of the pipeline has {len(pipeline)} characters; the limit is {longest}")
+        try:
+            # Passes are imported here, which takes long.
+            parsed = await run_sync(partial(parse_pipeline, pipeline, allow=self.allow))
+            await run_sync(self._describe, parsed, pipeline)
+        except (ApassError, ValueError, TypeError) as error:
+            raise InvalidJobError(str(error)) from error
+        self._texts[pipeline] = parsed
+        if len(self._texts) > KEPT_TEXTS:
+            oldest, _ = self._texts.popitem(last=False)
+            del self._described[oldest]
+        return self._described[pipeline]
+
+    def _describe(self, pipeline: Pass[Any] | str, name: str) -> None:
+        """Record what the results of a pipeline depend on; runs in a thread."""
+        # The default pipeline of an IR is known to its plug-in, which only workers import.
+        parsed = parse_pipeline(pipeline) if isinstance(pipeline, str) else pipeline
+        try:
+            self._described[name] = describe_run({"": parsed}, PassContext())
+        except ApassError:
+            # Passes without a text are equal to themselves only.
+            self._described[name] = {"pipeline": name}
+
+    async def _accept(self, record: JobRecord, blob: Blob, seconds: float | None) -> tuple[LiveJob | None, JobRecord]:
+        """Store a job, and queue it unless it is done already."""
+        if record.idempotency_key is not None:
+            # Not only `add` looks for it: the earlier job may not be stored yet.
+            earlier = await self.store.find_idempotent(record.tenant, record.idempotency_key)
+            if earlier is not None:
+                return self._same_request(earlier, record)
+        equal = await self.store.find_done(record.tenant, record.key) if self.reuse else None
+        if equal is not None:
+            reused = replace(
+                record,
+                state=JobState.DONE,
+                finished=time(),
+                result_kind=equal.result_kind,
+                result_digest=equal.result_digest,
+                result_size=equal.result_size,
+                report_digest=equal.report_digest,
+                summary=equal.summary,
+                reused=True,
+            )
+            try:
+                stored = await self.store.add(reused, blob)
+            except KeyError:  # it has expired meanwhile
+                pass
+            else:
+                return (None, stored) if stored.id == record.id else self._same_request(stored, record)
+        live = LiveJob(record, self.limits.events)
+        self._live[record.id] = live
+        try:
+            stored = await self.store.add(record, blob)
+        except BaseException:
+            del self._live[record.id]
+            raise
+        if stored.id != record.id:
+            del self._live[record.id]
+            return self._same_request(stored, record)
+        if seconds is not None:
+            live.loop_deadline = anyio.current_time() + seconds
+        self._dispatcher.add(live, blob.data if isinstance(blob.data, bytes) else None)
+        return live, record
+
+    def _same_request(self, earlier: JobRecord, record: JobRecord) -> tuple[LiveJob | None, JobRecord]:
+        """Return an earlier job with the same idempotency key."""
+        if earlier.key != record.key:
+            raise IdempotencyError(
+                f"the idempotency key {record.idempotency_key!r} was used for another job; use a new key"
+            )
+        return self._live.get(earlier.id), earlier
+
+    def _resume(self, record: JobRecord) -> None:
+        """Run a job that a lost server has left."""
+        live = LiveJob(record, self.limits.events)
+        self._live[record.id] = live
+        if record.deadline is not None:
+            live.loop_deadline = anyio.current_time() + record.deadline - time()
+        if record.state is JobState.RUNNING and record.attempts >= self.limits.attempts:
+            self._dispatcher.cancel(live, JobState.FAILED, lost_failure(record, "the server was stopped"))
+        else:
+            self._dispatcher.add(live, None)
+
+    def _runner(self) -> JobRunner:
+        executor = executor_in_force(self._executor)
+        if isinstance(executor, RemoteExecutor):
+            return RemoteRunner(executor, self._cache, self.limits.worker_bytes, self.limits.running)
+        return LocalRunner(self.limits.running or DEFAULT_SLOTS, self._cache, executor)
+
+    def _make_work(self, record: JobRecord, model: bytes | Path, folder: Path | None) -> Work:
+        """Return the work of a job."""
+        pipeline = self.pipelines.get(record.pipeline, record.pipeline)
+        return Work(
+            record.id, record.name, record.kind, record.result_kind, model, pipeline, record.options, None, folder
+        )
+
+    def _forget(self, live: LiveJob) -> None:
+        self._live.pop(live.record.id, None)
+
+    async def _expire_repeatedly(self) -> None:
+        while True:
+            await anyio.sleep(EXPIRE_SECONDS)
+            try:
+                await self.store.expire(self.limits.max_age, self.limits.stored_bytes)
+            except JobsUnavailableError:
+                continue  # the next time
+
+    async def _sync_repeatedly(self, seconds: float) -> None:
+        """Exchange news with other servers."""
+        while True:
+            await anyio.sleep(seconds)
+            try:
+                news = await self.store.sync()
+            except JobsUnavailableError:
+                continue  # the lease may end, and another server takes over
+            for job_id in news.cancelled:
+                if job_id in self._live:
+                    self._dispatcher.cancel(self._live[job_id])
+            for job_id in news.lost:
+                if job_id in self._live:
+                    self._dispatcher.drop(self._live[job_id])
+            for record in news.adopted:
+                self._resume(record)
+
+    async def _close_store(self) -> None:
+        with anyio.CancelScope(shield=True):
+            await self.store.close()
+
+    async def _cancel(self, job: Job[Any]) -> None:
+        live = self._live.get(job.id)
+        if live is not None:
+            self._dispatcher.cancel(live)
+            await live.ended.wait()
+        elif not job.record.ended:
+            await self.store.request_cancel(job.id)
+
+
+def job_store(choice: JobStore | Path | str | None) -> JobStore:
+    """Return the store that a path or a URL names, or a new one in memory.
+
+    Raises:
+        MissingExtraError: if the library of the database is not installed.
+
+    """
+    if choice is None:
+        return MemoryJobStore()
+    if not isinstance(choice, str | Path):
+        return choice
+    opened: JobStore = import_module("apass.service.sql_jobs").SqlJobStore(choice)
+    return opened

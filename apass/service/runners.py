@@ -1,0 +1,257 @@
+"""Where jobs run: `LocalRunner`, in this event loop, and `RemoteRunner`, in workers."""
+
+import pickle
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from time import monotonic
+from typing import Any, Final, Protocol
+
+import anyio
+
+from apass.batch.source import ModuleSource
+from apass.batch.workers import ModuleWorkers
+from apass.core.context import current_scope
+from apass.core.executor import SENDER, ExecutorChoice
+from apass.core.store import SharedStore, Store
+from apass.executors.batching import batch_size
+from apass.executors.remote import RemoteExecutor, backend_name
+from apass.service.work import Work, WorkResult, run_work
+
+__all__ = ["JobRunner", "LocalRunner", "OnEvent", "OnResult", "RemoteRunner"]
+
+OnEvent = Callable[[str, str, float, Mapping[str, Any]], None]
+"""Called with the id of a job, and the kind, the time and the data of an event."""
+
+OnResult = Callable[[str, WorkResult], None]
+"""Called with the id of a job and its result."""
+
+BATCH_SECONDS: Final = 0.05
+"""Target duration of a batch of jobs. A batch occupies a worker, so that another job waits as long."""
+
+MOST_JOBS: Final = 32
+"""The largest number of jobs in a batch."""
+
+FLUSH_SECONDS: Final = 0.05
+"""Seconds for which a worker keeps events, to send many together."""
+
+
+class JobRunner(Protocol):
+    """Runs jobs."""
+
+    # It is a Protocol because the implementations share no code.
+
+    slots: int
+    """How many batches run at once."""
+    shares_files: bool
+    """Whether a worker can read and write the files of this process."""
+
+    def batch_size(self, queued: int, seconds: float) -> int:
+        """Return how many jobs the next batch has.
+
+        Parameters:
+            queued: the jobs that wait.
+            seconds: the average duration of a job.
+
+        """
+        ...
+
+    async def run(self, works: Sequence[Work], on_event: OnEvent, on_result: OnResult) -> None:
+        """Run jobs, and report the result of each as it finishes.
+
+        Raises:
+            WorkerLostError: if the worker is lost; further jobs have no result then.
+            ExecutorError: if the jobs cannot be sent to a worker.
+
+        """
+        ...
+
+
+class LocalRunner:
+    """Runs jobs in the event loop of the caller, one to a batch.
+
+    Parameters:
+        slots: how many jobs run at once.
+        store: keeps the results of passes.
+        executor: runs the plain bodies of passes.
+
+    """
+
+    shares_files: bool = True
+    """The jobs run in this process."""
+
+    def __init__(self, slots: int, store: Store | None, executor: ExecutorChoice) -> None:
+        self.slots: int = slots
+        self._store = store
+        self._executor = executor
+
+    def batch_size(self, queued: int, seconds: float) -> int:
+        """Return 1."""
+        return 1
+
+    async def run(self, works: Sequence[Work], on_event: OnEvent, on_result: OnResult) -> None:
+        """Run jobs; see `JobRunner`."""
+        for work in works:
+            result = await run_work(work, partial(on_event, work.id), store=self._store, executor=self._executor)
+            on_result(work.id, result)
+
+
+class RemoteRunner:
+    """Runs jobs in the workers of an executor. Short jobs share a batch.
+
+    Parameters:
+        executor: the executor.
+        store: keeps the results of passes, if other processes can use it.
+        memory: the limit of a worker's address space in bytes; None for no limit.
+        slots: how many batches run at once; by default the number of workers.
+
+    """
+
+    def __init__(
+        self, executor: RemoteExecutor, store: Store | None, memory: int | None = None, slots: int | None = None
+    ) -> None:
+        self.slots: int = slots or executor.workers
+        # The workers of a cluster may be other machines.
+        self.shares_files: bool = executor.ends_late_workers()
+        self._executor = executor
+        self._memory = memory
+        self._store = store.for_worker() if isinstance(store, SharedStore) else None
+
+    def batch_size(self, queued: int, seconds: float) -> int:
+        """Return how many jobs take a short time together."""
+        return min(MOST_JOBS, batch_size(queued, seconds, self.slots, BATCH_SECONDS))
+
+    async def run(self, works: Sequence[Work], on_event: OnEvent, on_result: OnResult) -> None:
+        """Run jobs; see `JobRunner`."""
+
+        def receive(data: bytes) -> None:
+            entries: Sequence[_Event | _Result] = pickle.loads(data)
+            for entry in entries:
+                if isinstance(entry, _Event):
+                    on_event(entry.job, entry.kind, entry.time, entry.data)
+                else:
+                    on_result(entry.job, entry.result)
+
+        # Files and sockets of the store are opened in the worker.
+        call = partial(_run_in_worker, backend_name(), self._memory, self._store)
+        receive(await self._executor.call(call, works, on_message=receive, retry=False))
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    job: str
+    kind: str
+    time: float
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    job: str
+    result: WorkResult
+
+
+def _run_in_worker(
+    backend: str, memory: int | None, store: Callable[[], SharedStore] | None, works: Sequence[Work]
+) -> bytes:
+    """Run jobs in a worker, and return what was not sent before."""
+    if memory is not None:
+        _limit_memory(memory)
+    with _Sender(is_eager=any(work.has_lost_worker for work in works)) as sender:
+        anyio.run(_run_all, works, sender, store, backend=backend)
+    return sender.rest()
+
+
+def _limit_memory(size: int) -> None:
+    """Limit the address space of this process, if the system can."""
+    with suppress(ImportError, ValueError, OSError):
+        resource: Any = import_module("resource")
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (size if hard < 0 else min(size, hard), hard))
+
+
+async def _run_all(works: Sequence[Work], sender: "_Sender", make_store: Callable[[], SharedStore] | None) -> None:
+    """Run jobs one after the other; while one waits, the next one runs."""
+    start, left, finished = monotonic(), len(works), anyio.Event()
+
+    async def run(_index: int, work: Work) -> None:
+        nonlocal left
+        # The time that the job has waited for others of the batch counts against its deadline.
+        seconds = None if work.seconds is None else max(1e-3, work.seconds - (monotonic() - start))
+        result = await run_work(replace(work, seconds=seconds, in_worker=True), partial(sender.event, work.id), store=store)
+        sender.add(_Result(work.id, result))
+        left -= 1
+        if not left:
+            finished.set()
+
+    scope = current_scope()
+    workers = ModuleWorkers(ModuleSource(works), None, scope.state.scheduler, run, scope.ctx.exit_grace)
+    async with nullcontext() if make_store is None else make_store() as store, anyio.create_task_group() as group:
+        workers.start(group, lambda: None)
+        await finished.wait()
+        group.cancel_scope.cancel()
+
+
+class _Sender:
+    """Sends events and results to the server, many at a time.
+
+    A thread sends them while a pass occupies the event loop.
+
+    Parameters:
+        is_eager: whether to send each event at once.
+
+    """
+
+    def __init__(self, *, is_eager: bool) -> None:
+        self._is_eager = is_eager
+        self._entries: list[_Event | _Result] = []
+        self._lock = threading.Lock()
+        # A thread has other contextvars.
+        self._send = SENDER.get()
+        self._ended = threading.Event()
+        self._has_entries = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> "_Sender":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._has_entries.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def event(self, job: str, kind: str, at: float, data: Mapping[str, Any]) -> None:
+        """Send an event soon."""
+        self.add(_Event(job, kind, at, data))
+
+    def add(self, entry: _Event | _Result) -> None:
+        """Send an entry soon."""
+        with self._lock:
+            self._entries.append(entry)
+        if self._is_eager:
+            self._flush()
+        elif self._thread is None and self._send is not None:
+            self._thread = threading.Thread(target=self._run, daemon=True)
+            self._thread.start()
+        else:
+            self._has_entries.set()
+
+    def rest(self) -> bytes:
+        """Return the entries that were not sent."""
+        return pickle.dumps(self._entries, pickle.HIGHEST_PROTOCOL)
+
+    def _run(self) -> None:
+        while not self._ended.wait(FLUSH_SECONDS):
+            self._flush()
+            self._has_entries.wait()
+            self._has_entries.clear()
+
+    def _flush(self) -> None:
+        with self._lock:
+            if self._entries and self._send is not None:
+                self._send(pickle.dumps(self._entries, pickle.HIGHEST_PROTOCOL))
+                self._entries = []

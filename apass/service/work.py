@@ -1,0 +1,318 @@
+"""`run_work`: reads one model, runs a pipeline on it, and writes the result.
+
+It runs in the event loop of the program, or in a worker. Models are read here only, so that a server never parses one.
+"""
+
+import re
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final, TypeVar
+
+import anyio
+
+from apass.batch.formats import ModelFormat, format_of, suffixes
+from apass.core.adapter import IRAdapter, adapter_by_name, adapter_for, run_in_thread_if_safe, type_name
+from apass.core.changes import CHANGES, ChangeLog
+from apass.core.context import PassContext
+from apass.core.diagnostic_context import DiagnosticContext
+from apass.core.diagnostics import Diagnostic, DiagnosticLevel
+from apass.core.instrument import pass_instrument
+from apass.core.ir_plugin import IRPlugin
+from apass.core.run import Whereabouts
+from apass.core.store import Store
+from apass.core.tracebacks import hide_runner_frames
+from apass.errors import AdapterError, PassCancelledError
+from apass.instruments.support.events import Event, EventInstrument, EventKind
+from apass.passes.base import Pass
+from apass.pipelines.parser import parse_pipeline
+from apass.service.jobs import JobFailure, JobOptions, JobSummary
+from apass.util.files import PartFile, completed_later, give_up
+from apass.util.text import shorten
+
+__all__ = ["Emit", "Work", "WorkResult", "describe_failure", "model_kind", "run_work"]
+
+R = TypeVar("R")
+
+Emit = Callable[[str, float, Mapping[str, Any]], None]
+"""Called with the kind, the time and the data of each event of a job; see `JobEvent`."""
+
+INLINE: Final = 1 << 20
+"""Results with more bytes than this are returned in a file, if there is a folder for it."""
+
+SMALL: Final = 1 << 16
+"""Models up to this size in bytes are read and written in the event loop: a call in a thread takes longer."""
+
+MOST_DIAGNOSTICS: Final = 100
+"""Diagnostics of one job that are kept."""
+
+LONGEST: Final = 10_000
+"""Characters of a message, a note or a diagnostic that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a worker needs to know about a job."""
+
+    id: str
+    """The id of the job."""
+    name: str
+    """The label of the job."""
+    kind: str
+    """The suffix of model files, or the name of the class of modules."""
+    result_kind: str
+    """The suffix or the class of the result."""
+    model: bytes | Path
+    """The model, or the file that contains it."""
+    pipeline: Pass[Any] | str
+    """The pipeline or its text; an empty text is the default pipeline of the model's IR."""
+    options: JobOptions
+    """The options of the job."""
+    seconds: float | None
+    """The time until the deadline; None for no limit."""
+    folder: Path | None
+    """A folder for a large result; None if the worker has no file system in common with the server."""
+    in_worker: bool = False
+    """Whether the job runs in a worker."""
+    has_lost_worker: bool = False
+    """Whether an earlier attempt has lost its worker. Its events are then sent at once, to locate the cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkResult:
+    """The outcome of a job."""
+
+    result: bytes | Path | None
+    """The result, or the file that contains it; None if the job has failed, or its result is the model itself."""
+    kind: str
+    """The suffix or the class of the result."""
+    report: bytes | None
+    """The data of the report, for `render_report`."""
+    summary: JobSummary | None
+    """What the job did; None if it has failed."""
+    failure: JobFailure | None
+    """Why it has failed; None on success."""
+
+
+def model_kind(mod: object, plugin: IRPlugin[Any]) -> str:
+    """Return the kind of a module: the first suffix of its plug-in, or the name of its class."""
+    return plugin.suffixes[0] if plugin.suffixes else type_name(mod)
+
+
+async def run_work(work: Work, emit: Emit, *, store: Store | None = None, executor: Any = None) -> WorkResult:
+    """Do the work of a job. Only a cancellation is raised.
+
+    Parameters:
+        work: the job.
+        emit: receives its events.
+        store: keeps the results of passes.
+        executor: runs the plain bodies of its passes.
+
+    """
+    start = perf_counter()
+    diagnostics = DiagnosticContext()
+    report: Any = None
+    instruments: list[object] = [_EventSender(emit, functions=work.options.functions)]
+    if work.options.report:
+        report = import_module("apass.instruments.report.instrument").ReportInstrument(work.name)
+        instruments.append(report)
+    changes = ChangeLog()
+    token = CHANGES.set(changes)
+    summary, failure, result, kind = None, None, None, work.result_kind
+    try:
+        ctx = PassContext(
+            work.options.opt_level,
+            work.options.required_pass,
+            work.options.disabled_pass,
+            instruments,
+            work.options.config,
+            diag_ctx=diagnostics,
+            deadline=work.seconds,
+            store=store,
+            executor=executor,
+        )
+        async with ctx:
+            before, after, changed, kind, result = await _transform(work)
+        summary = JobSummary(
+            before,
+            after,
+            changed,
+            dict(changes.changed),
+            dict(changes.stored),
+            perf_counter() - start,
+            _plain_diagnostics(diagnostics.diagnostics),
+        )
+    except (Exception, SystemExit, anyio.get_cancelled_exc_class()) as raised:
+        # A deadline of -inf means that this task itself is cancelled. Otherwise the pass awaited something, such as a
+        # future of asyncio, that was cancelled elsewhere: an error of this job only.
+        if anyio.current_effective_deadline() == float("-inf"):
+            raise
+        error = _as_error(raised)
+        failure = _without_paths(describe_failure(error, diagnostics.diagnostics), work)
+        if report is not None:
+            report.fail(work.name, error)
+    finally:
+        CHANGES.reset(token)
+    return WorkResult(result, kind, None if report is None else _report_data(report), summary, failure)
+
+
+def _as_error(raised: BaseException) -> Exception:
+    """Return an exception for what a pass has raised."""
+    if isinstance(raised, Exception):
+        hide_runner_frames(raised)
+        return raised
+    message = "the pass awaited something that was cancelled outside the run"
+    if isinstance(raised, SystemExit):
+        message = f"the pass exited with {raised.code!r}; a pass that fails must raise an exception"
+    error = PassCancelledError(message)
+    for note in getattr(raised, "__notes__", ()):
+        error.add_note(note)
+    return error
+
+
+def _without_paths(failure: JobFailure, work: Work) -> JobFailure:
+    """Replace the paths of temporary files by the label of the job."""
+    path = re.compile(rf"[^\s'\"]*apass-{work.id}-\w+(?:/(?:model|result)(?:\.\w+)?)?")
+    message, *notes = (path.sub(lambda _: work.name, text) for text in (failure.message, *failure.notes))
+    return replace(failure, message=message, notes=tuple(notes))
+
+
+async def _transform(work: Work) -> tuple[int, int, bool, str, bytes | Path | None]:
+    """Return the nodes before and after, whether the model has changed, the kind of the result, and the result."""
+    is_file = work.kind in suffixes()
+    pipeline = _parsed(work.pipeline) if isinstance(work.pipeline, str) else work.pipeline
+    if is_file:
+        file_format = format_of(Path(f"model{work.kind}"), work.result_kind, pipeline)
+    else:
+        adapter = adapter_by_name(work.kind)
+        if adapter is None:
+            raise AdapterError(f"there is no IR adapter for modules of the class {work.kind!r}")
+        file_format = ModelFormat(IRPlugin(adapter=adapter))
+    if not work.pipeline:
+        pipeline = _parsed(file_format.default_pipeline)
+    plugin = file_format.plugin
+    mod = await _call(work, plugin.adapter, lambda: _read(work, file_format, is_file=is_file))
+    before = file_format.size(mod)
+    result = await pipeline.run(mod, name=work.name)
+    if result is mod and work.kind == work.result_kind:
+        return before, before, False, work.kind, None
+    after = file_format.size(result)
+    data = await _call(work, plugin.adapter, lambda: _write(work, file_format, result, is_file=is_file))
+    return before, after, result is not mod, work.result_kind if is_file else type_name(result), data
+
+
+async def _call(work: Work, adapter: IRAdapter[Any, Any], function: Callable[[], R]) -> R:
+    """Call a function that reads or writes a model, in a thread if that is large.
+
+    A worker has no other work meanwhile.
+    """
+    if work.in_worker or (isinstance(work.model, bytes) and len(work.model) <= SMALL):
+        return function()
+    return await run_in_thread_if_safe(adapter, None, function)
+
+
+@cache
+def _parsed(text: str) -> Pass[Any]:
+    """Return the pipeline of a text, which the server has checked."""
+    return parse_pipeline(text)
+
+
+def _read(work: Work, file_format: ModelFormat, *, is_file: bool) -> Any:
+    if not is_file:
+        data = work.model if isinstance(work.model, bytes) else work.model.read_bytes()
+        return file_format.plugin.adapter.loads(data)
+    with tempfile.TemporaryDirectory(prefix=f"apass-{work.id}-") as folder:
+        # A model whose parts are in other files finds none of them here.
+        path = Path(folder, f"model{work.kind}")
+        if isinstance(work.model, bytes):
+            path.write_bytes(work.model)
+        else:
+            path.symlink_to(work.model)
+        return file_format.load(path)
+
+
+def _write(work: Work, file_format: ModelFormat, mod: Any, *, is_file: bool) -> bytes | Path:
+    if not is_file:
+        return _in_file(work, adapter_for(mod).dumps(mod))
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix=f"apass-{work.id}-"))
+        # The server stores the result durably, so this file need not be.
+        parts: list[PartFile] = stack.enter_context(completed_later())
+        file_format.save(mod, Path(folder, f"result{work.result_kind}"))
+        try:
+            if len(parts) != 1:
+                raise AdapterError(
+                    f"the result consists of {len(parts)} files, and a job has one; it is too large for a single file"
+                )
+            return _in_file(work, parts[0].path.read_bytes())
+        finally:
+            give_up(parts)
+
+
+def _in_file(work: Work, data: bytes) -> bytes | Path:
+    if len(data) <= INLINE or work.folder is None:
+        return data
+    path = work.folder / f"{work.id}.result"
+    path.write_bytes(data)
+    return path
+
+
+def _report_data(report: Any) -> bytes:
+    data: bytes = import_module("apass.instruments.report.page").page_data(report.record())
+    return data
+
+
+@pass_instrument
+class _EventSender(EventInstrument):
+    """Passes the events of a job on."""
+
+    def __init__(self, emit: Emit, *, functions: bool) -> None:
+        kinds: tuple[EventKind, ...] = ("started", "finished", "failed", "waiting", "remark")
+        super().__init__(kinds, ("started", "finished", "failed") if functions else ())
+        self._on_event = emit
+
+    def handle(self, event: Event, subject: Any) -> None:
+        """Pass an event on."""
+        data = event.as_json()
+        # The job has one module, and its label may be long.
+        for name in ("kind", "time", "module"):
+            data.pop(name, None)
+        for name in ("error", "what", "remark"):
+            if name in data:
+                data[name] = shorten(data[name], LONGEST)
+        self._on_event(event.kind, event.time, data)
+
+
+def describe_failure(error: BaseException, diagnostics: Sequence[Diagnostic] = ()) -> JobFailure:
+    """Return an error as text, with the pass and the function that raised it."""
+    where = next((note for note in getattr(error, "__notes__", ()) if isinstance(note, Whereabouts)), None)
+    run = None if where is None else where.run
+    return JobFailure(
+        type(error).__name__,
+        shorten(str(error), LONGEST),
+        tuple(shorten(str(note), LONGEST) for note in getattr(error, "__notes__", ())),
+        None if run is None else run.info.name,
+        None if run is None else run.function,
+        _plain_diagnostics(diagnostics),
+    )
+
+
+def _plain_diagnostics(diagnostics: Sequence[Diagnostic]) -> tuple[Mapping[str, Any], ...]:
+    items: list[Mapping[str, Any]] = []
+    for item in diagnostics[:MOST_DIAGNOSTICS]:
+        values: dict[str, Any] = {"level": DiagnosticLevel(item.level).name.lower(), "message": item.message}
+        if item.pass_name is not None:
+            values["pass"] = item.pass_name
+        if item.span is not None:
+            values["source"], values["line"], values["column"] = (
+                item.span.source_name,
+                item.span.line,
+                item.span.column,
+            )
+        items.append(values)
+    return tuple(items)
