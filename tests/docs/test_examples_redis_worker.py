@@ -1,0 +1,95 @@
+"""`examples/redis_worker.py`: real workers and a real Redis, also if a worker dies."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+import pytest
+from coredis import Redis
+
+from apass.adapters.onnx import ADAPTER, count_nodes
+from examples.redis_worker import GROUP, MODELS, entries_of
+from tests.helpers.redis_server import RedisServer, needs_redis, running_redis
+from tests.helpers.repository import ROOT
+
+pytestmark = [needs_redis, pytest.mark.network, pytest.mark.process, pytest.mark.slow]
+
+MODEL = """
+<ir_version: 10, opset_import: ["" : 20]>
+agraph (float[3] x) => (float[3] y) {
+    a = Identity(x)
+    b = Identity(a)
+    y = Relu(b)
+}
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[RedisServer]:
+    """Return a running server."""
+    with running_redis() as running:
+        yield running
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> list[Path]:
+    """Return the paths of six models, of which the last is damaged."""
+    paths = [tmp_path / f"m{index}.onnx" for index in range(6)]
+    for path in paths[:-1]:
+        path.write_bytes(ADAPTER.dumps(ir.from_onnx_text(MODEL)))
+    paths[-1].write_bytes(b"no model")
+    return paths
+
+
+def command(server: RedisServer, *arguments: str, backend: str = "asyncio") -> list[str]:
+    """Return the command of the example."""
+    return [sys.executable, "examples/redis_worker.py", "--backend", backend, *arguments, "--url", server.url]
+
+
+def start_worker(stack: ExitStack, server: RedisServer, backend: str, *options: str) -> "subprocess.Popen[str]":
+    """Start a worker, which is killed at the end of the block."""
+    worker = subprocess.Popen(command(server, "work", *options, backend=backend), cwd=ROOT, text=True)
+    stack.callback(worker.wait)
+    stack.callback(worker.kill)
+    return worker
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_models_are_optimized_and_failures_reported(
+    server: RedisServer, models: list[Path], tmp_path: Path, backend: str
+) -> None:
+    with ExitStack() as stack:
+        for _ in range(2):
+            start_worker(stack, server, backend)
+        sending = command(server, "send", *map(str, models), "-o", str(tmp_path / "out"), backend=backend)
+        done = subprocess.run(sending, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    results = [ADAPTER.loads((tmp_path / "out" / path.name).read_bytes()) for path in models[:-1]]
+    assert [count_nodes(mod) for mod in results] == [1] * 5
+    assert "m5.onnx: AdapterError" in done.stderr
+    assert not (tmp_path / "out" / "m5.onnx").exists()
+
+
+@pytest.mark.anyio
+async def test_model_of_dead_worker_is_taken_over(server: RedisServer, models: list[Path]) -> None:
+    async with Redis.from_url(server.url, decode_responses=False) as client:
+        await client.xgroup_create(MODELS, GROUP, identifier="0", mkstream=True)
+        for path in models[:2]:
+            fields: Any = {b"name": path.name.encode(), b"model": path.read_bytes(), b"reply": b"answers"}
+            await client.xadd(MODELS, fields)
+        # This consumer takes one model, and never acknowledges it.
+        await client.xreadgroup(GROUP, "dead", {MODELS: b">"}, count=1)
+        with ExitStack() as stack:
+            start_worker(stack, server, "asyncio", "--takeover", "0.2")
+            answers: list[dict[bytes, bytes]] = []
+            last = b"0-0"
+            while len(answers) < 2:
+                for identifier, answer in entries_of(await client.xread({b"answers": last}, block=10_000)):
+                    last = identifier
+                    answers.append(answer)
+        assert sorted(answer[b"name"] for answer in answers) == [b"m0.onnx", b"m1.onnx"]
+        assert all(b"model" in answer for answer in answers)
