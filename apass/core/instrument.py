@@ -381,7 +381,9 @@ def _check_hooks(cls: type) -> None:
                 _check_arguments(cls, name, member)
                 _CHECKED.add(member)
         elif near := _similar_hook(name):
-            raise TypeError(f"{cls.__name__}.{name} is not a hook; did you mean {near!r}? (prefix other methods with _)")
+            raise TypeError(
+                f"{cls.__name__}.{name} is not a hook; did you mean {near!r}? (prefix other methods with _)"
+            )
 
 
 _CHECKED: Final[WeakSet[Callable[..., Any]]] = WeakSet()

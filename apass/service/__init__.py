@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from apass.service.jobs import JobEvent, JobFailure, JobOptions, JobRecord, JobState, JobSummary
     from apass.service.limits import Limits
     from apass.service.memory_jobs import MemoryJobStore
-    from apass.service.optimizer import Optimizer, OptimizerStatus
+    from apass.service.metrics import ServiceMetrics
+    from apass.service.optimizer import JobObserver, Optimizer, OptimizerStatus
+    from apass.service.tracing import ServiceTracing
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -46,7 +48,9 @@ else:
             "apass.service.jobs": ["JobEvent", "JobFailure", "JobOptions", "JobRecord", "JobState", "JobSummary"],
             "apass.service.limits": ["Limits"],
             "apass.service.memory_jobs": ["MemoryJobStore"],
-            "apass.service.optimizer": ["Optimizer", "OptimizerStatus"],
+            "apass.service.metrics": ["ServiceMetrics"],
+            "apass.service.optimizer": ["JobObserver", "Optimizer", "OptimizerStatus"],
+            "apass.service.tracing": ["ServiceTracing"],
         },
     )
 
@@ -59,6 +63,7 @@ __all__ = [
     "JobEvents",
     "JobFailedError",
     "JobFailure",
+    "JobObserver",
     "JobOptions",
     "JobPage",
     "JobQuery",
@@ -76,5 +81,7 @@ __all__ = [
     "OptimizerStatus",
     "QueueFullError",
     "ServiceError",
+    "ServiceMetrics",
+    "ServiceTracing",
     "UnknownJobError",
 ]

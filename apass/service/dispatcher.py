@@ -1,7 +1,7 @@
 """`Dispatcher`: takes jobs from the queue, runs them, and stores how they end."""
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
@@ -13,7 +13,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from apass.errors import BudgetExceededError, WorkerLostError
-from apass.service.errors import JobsUnavailableError
+from apass.service.errors import InvalidJobError, JobsUnavailableError
 from apass.service.fair_queue import FairQueue
 from apass.service.job_store import Blob, JobChange, JobStore, blob_of_file, read_blob, write_blob
 from apass.service.jobs import JobFailure, JobRecord, JobState
@@ -111,7 +111,7 @@ class Dispatcher:
         store: JobStore,
         runner: JobRunner,
         limits: Limits,
-        make_work: Callable[[JobRecord, bytes | Path, Path | None], Work],
+        make_work: Callable[[JobRecord, bytes | Path, Path | None], Awaitable[Work]],
         folder: Path,
         on_end: Callable[[LiveJob], None],
     ) -> None:
@@ -154,6 +154,11 @@ class Dispatcher:
     def running(self) -> int:
         """How many computations run."""
         return sum(self._running.values())
+
+    @property
+    def slots(self) -> int:
+        """How many batches run at once."""
+        return self._runner.slots
 
     def waiting(self, tenant: str) -> int:
         """Return how many computations of a tenant wait."""
@@ -406,7 +411,11 @@ class Dispatcher:
                 failure = JobFailure(type(error).__name__, f"the model of the job cannot be read: {error}")
                 self._end_all(item, JobState.FAILED, failure=failure)
                 return None
-        work = self._make_work(record, model, folder)
+        try:
+            work = await self._make_work(record, model, folder)
+        except InvalidJobError as error:
+            self._end_all(item, JobState.FAILED, failure=describe_failure(error))
+            return None
         deadlines = [live.loop_deadline for live in item.jobs.values()]
         latest = None if None in deadlines else max(deadline for deadline in deadlines if deadline is not None)
         seconds = None if latest is None else max(1e-3, latest - anyio.current_time())
@@ -415,8 +424,8 @@ class Dispatcher:
     def _on_event(self, work_id: str, kind: str, at: float, data: Mapping[str, Any]) -> None:
         item = self._item_of(work_id)
         if item is not None:
-            for live in item.jobs.values():
-                live.add_event(kind, at, data)
+            for index, live in enumerate(item.jobs.values()):
+                live.add_event(kind, at, data, is_shared=index > 0)
 
     def _on_result(self, work_id: str, result: WorkResult) -> None:
         item = self._item_of(work_id)

@@ -12,7 +12,7 @@ from apass.instruments.report.page import render_data
 from apass.service.errors import JobCancelledError, JobFailedError, NoResultError, UnknownJobError
 from apass.service.job_store import JobStore, read_blob
 from apass.service.jobs import JobEvent, JobRecord, JobState
-from apass.service.live_job import LiveJob
+from apass.service.live_job import LiveJob, state_data
 
 __all__ = ["Job", "JobEvents"]
 
@@ -195,6 +195,10 @@ class JobEvents:
         record = await self._store.find(self._id)
         self._read, self._index = await self._store.events(self._id, self._after), 0
         if self._read:
+            return True
+        if record is not None and record.ended and not self._after:
+            # A job that got the result of another one has no events.
+            self._read = [JobEvent(1, "state", record.finished or record.created, state_data(record))]
             return True
         if record is None or record.ended:
             return False

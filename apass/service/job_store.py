@@ -178,7 +178,10 @@ class JobStore(Protocol):
         ...
 
     async def expire(self, max_age: float | None, max_bytes: int | None) -> int:
-        """Remove ended jobs that are too old, and the oldest ones of too many bytes; return how many."""
+        """Remove jobs that ended too long ago; return how many.
+
+        If all blobs have more than `max_bytes`, the jobs that ended first are removed.
+        """
         ...
 
     async def remove(self, job_id: str) -> bool:

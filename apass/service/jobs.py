@@ -7,7 +7,7 @@ from enum import StrEnum
 from hashlib import sha256
 from secrets import token_hex
 from time import time_ns
-from typing import Any, Final, Self
+from typing import Any, Final, Self, cast
 
 from apass.util.checks import check_type, is_seconds
 
@@ -107,7 +107,10 @@ class JobOptions:
 
 
 def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
+    """Return a value of an option as one of JSON."""
+    if isinstance(value, tuple):
+        return list(cast("tuple[Any, ...]", value))
+    return dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,15 +230,11 @@ class JobRecord:
         try:
             values: dict[str, Any] = json.loads(text)
             failure, summary = values["failure"], values["summary"]
-            return cls(
-                **{
-                    **values,
-                    "options": JobOptions.from_json(values["options"]),
-                    "state": JobState(values["state"]),
-                    "failure": None if failure is None else JobFailure(**_tuples(failure, "notes", "diagnostics")),
-                    "summary": None if summary is None else JobSummary(**_tuples(summary, "diagnostics")),
-                }
-            )
+            values["options"] = JobOptions.from_json(values["options"])
+            values["state"] = JobState(values["state"])
+            values["failure"] = None if failure is None else JobFailure(**_tuples(failure, "notes", "diagnostics"))
+            values["summary"] = None if summary is None else JobSummary(**_tuples(summary, "diagnostics"))
+            return cls(**values)
         except (TypeError, KeyError, ValueError) as error:
             raise ValueError(f"this is not the record of a job: {type(error).__name__}: {error}") from error
 

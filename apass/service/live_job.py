@@ -1,7 +1,7 @@
 """`LiveJob`: a job that has not ended, with its events, in the server that has it."""
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from time import time
 from typing import Any, Final
@@ -10,7 +10,10 @@ import anyio
 
 from apass.service.jobs import JobEvent, JobRecord, JobState
 
-__all__ = ["ATTEMPT", "LiveJob"]
+__all__ = ["ATTEMPT", "LiveJob", "Observe", "state_data"]
+
+Observe = Callable[[JobRecord, JobEvent], None]
+"""Called with the record of a job, and an event."""
 
 ATTEMPT: Final = 10**9
 """The ids of the events of each attempt begin with its number times this.
@@ -25,10 +28,11 @@ class LiveJob:
     Parameters:
         record: the record.
         limit: the number of events that are kept.
+        observe: called with each event, except those of equal jobs about passes.
 
     """
 
-    def __init__(self, record: JobRecord, limit: int) -> None:
+    def __init__(self, record: JobRecord, limit: int, observe: Observe) -> None:
         self.record: JobRecord = record
         """The current record."""
         self.ended: Final = anyio.Event()
@@ -48,13 +52,22 @@ class LiveJob:
         self.running_pass: str = ""
         """The pass that was started last, to name the cause of a lost worker."""
         self._limit = limit
+        self._observe = observe
         self._next_id = record.attempts * ATTEMPT + 1
         self._last_dropped = 0
         self._news = anyio.Event()
         self.add_event("state", time(), state_data(record))
 
-    def add_event(self, kind: str, at: float, data: Mapping[str, Any]) -> JobEvent:
-        """Add an event, and wake those that wait for it."""
+    def add_event(self, kind: str, at: float, data: Mapping[str, Any], *, is_shared: bool = False) -> JobEvent:
+        """Add an event, and wake those that wait for it.
+
+        Parameters:
+            kind: the kind of the event.
+            at: when it happened.
+            data: its data.
+            is_shared: whether it is observed already, for an equal job.
+
+        """
         event = JobEvent(self._next_id, kind, at, data)
         self._next_id += 1
         self.events.append(event)
@@ -67,6 +80,8 @@ class LiveJob:
             function = f", function {data['function']!r}" if "function" in data else ""
             self.running_pass = f"pass {data.get('pass')!r}{function}"
         self.wake()
+        if not is_shared:
+            self._observe(self.record, event)
         return event
 
     def change(self, record: JobRecord) -> None:

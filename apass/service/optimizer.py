@@ -3,7 +3,7 @@
 import shutil
 import tempfile
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,13 +11,12 @@ from importlib import import_module
 from pathlib import Path
 from time import time
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar, overload
+from typing import Any, Final, Protocol, Self, TypeVar, overload
 
 import anyio
 from anyio.to_thread import run_sync
 
 from apass.batch.formats import suffixes
-from apass.batch.journal import describe_run
 from apass.core.adapter import adapter_by_name, adapter_for, run_in_thread_if_safe, type_name
 from apass.core.context import PassContext
 from apass.core.executor import ExecutorChoice, check_executor, executor_in_force
@@ -28,7 +27,6 @@ from apass.executors.remote import RemoteExecutor
 from apass.external.policy import Rate
 from apass.external.rate_limiter import RateLimiter
 from apass.passes.base import Pass
-from apass.pipelines.parser import parse_pipeline
 from apass.service.dispatcher import Dispatcher, lost_failure
 from apass.service.errors import (
     IdempotencyError,
@@ -41,8 +39,10 @@ from apass.service.errors import (
     UnknownJobError,
 )
 from apass.service.job import Job
+from apass.service.job_pipelines import JobPipelines
 from apass.service.job_store import Blob, JobPage, JobQuery, JobStore, blob_of_file
 from apass.service.jobs import (
+    JobEvent,
     JobOptions,
     JobRecord,
     JobState,
@@ -57,7 +57,7 @@ from apass.service.runners import JobRunner, LocalRunner, RemoteRunner
 from apass.service.work import INLINE, Work
 from apass.util.checks import check_type
 
-__all__ = ["DEFAULT_SLOTS", "Optimizer", "OptimizerStatus", "job_store"]
+__all__ = ["DEFAULT_SLOTS", "JobObserver", "Optimizer", "OptimizerStatus", "job_store"]
 
 ModT = TypeVar("ModT")
 ResultT = TypeVar("ResultT")
@@ -67,9 +67,6 @@ DEFAULT_SLOTS: Final = 64
 
 EXPIRE_SECONDS: Final = 60.0
 """Seconds between two searches for expired jobs."""
-
-KEPT_TEXTS: Final = 1_000
-"""How many texts of pipelines are known to be valid."""
 
 KEPT_TENANTS: Final = 10_000
 """How many tenants have a rate limiter."""
@@ -85,12 +82,31 @@ class OptimizerStatus:
     """Computations that wait."""
     running: int
     """Computations that run."""
+    workers: int
+    """Batches of computations that can run at once."""
     jobs: int
     """Jobs of this process that have not ended."""
     oldest: float
     """Seconds since the oldest job that waits was accepted."""
     error: str | None
     """Why the store cannot be used."""
+
+
+class JobObserver(Protocol):
+    """Sees the events of all jobs of an optimizer."""
+
+    # It is a Protocol because the implementations share no code.
+
+    def on_event(self, record: JobRecord, event: JobEvent) -> None:
+        """Handle an event. It must neither block nor raise."""
+        ...
+
+    async def run(self, optimizer: "Optimizer") -> None:
+        """Run while the optimizer is open.
+
+        It is cancelled at the end, and may return before.
+        """
+        ...
 
 
 class Optimizer:
@@ -115,6 +131,7 @@ class Optimizer:
         executor: where jobs run: in the event loop (None), or in the workers of a `ProcessExecutor`, of `"process"`, or
             of a `DaskExecutor`. Another executor runs the plain bodies of passes only.
         reuse: whether a job may get the result of an equal job that is done.
+        observers: objects that see all events of jobs, such as `ServiceMetrics`.
 
     >>> import apass
     >>> async def main():
@@ -137,28 +154,24 @@ class Optimizer:
         cache: Store | None = None,
         executor: ExecutorChoice = None,
         reuse: bool = True,
+        observers: Sequence[JobObserver] = (),
     ) -> None:
         check_type("limits", limits, Limits | None)
-        if isinstance(allow, str):
-            raise TypeError(f"allow must be a list of names, got {allow!r}; write [{allow!r}]")
-        self.pipelines: Final[Mapping[str, Pass[Any] | str]] = {"default": ""} if pipelines is None else dict(pipelines)
-        """The pipelines by name."""
-        for name, pipeline in self.pipelines.items():
-            check_type(f"pipeline {name!r}", pipeline, Pass | str)
-        self.allow: Final = tuple(allow)
-        """The passes that texts of pipelines may name."""
         self.limits: Final = limits or Limits()
         """The limits."""
+        named = {"default": ""} if pipelines is None else pipelines
+        self.pipelines: Final = JobPipelines(named, allow, self.limits.pipeline_length)
+        """The pipelines that jobs may name."""
         self.store: Final = job_store(store)
         """Where jobs are kept."""
         self.reuse: Final = reuse
         """Whether a job may get the result of an equal one."""
+        self.observers: Final = tuple(observers)
+        """The objects that see all events of jobs."""
         self._cache = cache
-        self._executor = check_executor("Optimizer", executor)
+        self._executor: ExecutorChoice = check_executor("Optimizer", executor)
         self._is_open = False
         self._live: dict[str, LiveJob] = {}
-        self._texts: OrderedDict[str, Pass[Any]] = OrderedDict()
-        self._described: dict[str, Any] = {}
         self._rates: OrderedDict[str, RateLimiter] = OrderedDict()
         self._accepting = 0
         """Jobs that have room in the queue, and are being stored."""
@@ -169,9 +182,7 @@ class Optimizer:
         async with AsyncExitStack() as stack:
             folder = Path(await run_sync(partial(tempfile.mkdtemp, prefix="apass-service-")))
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
-            # The passes are imported once, and not by the first job.
-            for name, pipeline in self.pipelines.items():
-                await run_sync(self._describe, pipeline, name)
+            await self.pipelines.load()
             unfinished = await self.store.open()
             stack.push_async_callback(self._close_store)
             self._dispatcher = Dispatcher(
@@ -183,6 +194,8 @@ class Optimizer:
             for record in unfinished:
                 self._resume(record)
             group.start_soon(self._expire_repeatedly, name="apass expire jobs")
+            for observer in self.observers:
+                group.start_soon(observer.run, self, name=f"apass {type(observer).__name__}")
             if self.store.sync_seconds is not None:
                 group.start_soon(self._sync_repeatedly, self.store.sync_seconds, name="apass sync jobs")
             self._stack = stack.pop_all()
@@ -249,7 +262,9 @@ class Optimizer:
         wait: bool = True,
         trace: str | None = None,
     ) -> Job[Any]:
-        """Accept a job. With a durable store, it survives the end of the process from then on.
+        """Accept a job.
+
+        With a durable store, it survives the end of the process from then on.
 
         Parameters:
             model: a module, the bytes of a model's file, or the path of one. The result is of the same form: a module,
@@ -282,9 +297,9 @@ class Optimizer:
         await self._wait_for_rate(tenant, wait=wait)
         is_module = not isinstance(model, bytes | Path)
         kind, result_kind, blob = await self._blob_of(model, kind, result_kind)
-        described = await self._describe_job(pipeline)
+        known = await self.pipelines.find(pipeline)
         seconds = self._seconds(deadline)
-        parts = (kind, result_kind, described, options.as_json())
+        parts = (kind, result_kind, known.description, options.as_json())
         now = time()
         record = JobRecord(
             id=new_job_id(),
@@ -350,7 +365,7 @@ class Optimizer:
     def status(self) -> OptimizerStatus:
         """Return what the optimizer does now."""
         if not self._is_open:
-            return OptimizerStatus(False, 0, 0, 0, 0.0, None)
+            return OptimizerStatus(False, 0, 0, 0, 0, 0.0, None)
         dispatcher = self._dispatcher
         waiting = [live.record.created for live in self._live.values() if live.record.state is JobState.QUEUED]
         error = dispatcher.store_error
@@ -358,6 +373,7 @@ class Optimizer:
             not dispatcher.is_draining,
             dispatcher.queued,
             dispatcher.running,
+            dispatcher.slots,
             len(self._live),
             max(0.0, time() - min(waiting)) if waiting else 0.0,
             None if error is None else str(error),
@@ -491,47 +507,6 @@ class Optimizer:
         if size > most:
             raise ModelTooLargeError(f"the model has {size:,} bytes; the limit is {most:,}")
 
-    async def _describe_job(self, pipeline: str) -> Any:
-        """Return what the results of a pipeline depend on.
-
-        Raises:
-            InvalidJobError: if the pipeline is unknown, not allowed, or no valid text.
-
-        """
-        check_type("pipeline", pipeline, str)
-        if pipeline in self.pipelines:
-            return self._described[pipeline]
-        if not self.allow:
-            near = did_you_mean(pipeline, self.pipelines, listing="pipelines are ")
-            raise InvalidJobError(f"there is no pipeline {pipeline!r}{near}")
-        if pipeline in self._texts:
-            self._texts.move_to_end(pipeline)
-            return self._described[pipeline]
-        longest = self.limits.pipeline_length
-        if longest is not None and len(pipeline) > longest:
-            raise InvalidJobError(f"the text of the pipeline has {len(pipeline)} characters; the limit is {longest}")
-        try:
-            # Passes are imported here, which takes long.
-            parsed = await run_sync(partial(parse_pipeline, pipeline, allow=self.allow))
-            await run_sync(self._describe, parsed, pipeline)
-        except (ApassError, ValueError, TypeError) as error:
-            raise InvalidJobError(str(error)) from error
-        self._texts[pipeline] = parsed
-        if len(self._texts) > KEPT_TEXTS:
-            oldest, _ = self._texts.popitem(last=False)
-            del self._described[oldest]
-        return self._described[pipeline]
-
-    def _describe(self, pipeline: Pass[Any] | str, name: str) -> None:
-        """Record what the results of a pipeline depend on; runs in a thread."""
-        # The default pipeline of an IR is known to its plug-in, which only workers import.
-        parsed = parse_pipeline(pipeline) if isinstance(pipeline, str) else pipeline
-        try:
-            self._described[name] = describe_run({"": parsed}, PassContext())
-        except ApassError:
-            # Passes without a text are equal to themselves only.
-            self._described[name] = {"pipeline": name}
-
     async def _accept(self, record: JobRecord, blob: Blob, seconds: float | None) -> tuple[LiveJob | None, JobRecord]:
         """Store a job, and queue it unless it is done already."""
         if record.idempotency_key is not None:
@@ -557,8 +532,12 @@ class Optimizer:
             except KeyError:  # it has expired meanwhile
                 pass
             else:
-                return (None, stored) if stored.id == record.id else self._same_request(stored, record)
-        live = LiveJob(record, self.limits.events)
+                if stored.id != record.id:
+                    return self._same_request(stored, record)
+                done = LiveJob(record, self.limits.events, self._observe)
+                done.change(stored)
+                return None, stored
+        live = LiveJob(record, self.limits.events, self._observe)
         self._live[record.id] = live
         try:
             stored = await self.store.add(record, blob)
@@ -583,7 +562,7 @@ class Optimizer:
 
     def _resume(self, record: JobRecord) -> None:
         """Run a job that a lost server has left."""
-        live = LiveJob(record, self.limits.events)
+        live = LiveJob(record, self.limits.events, self._observe)
         self._live[record.id] = live
         if record.deadline is not None:
             live.loop_deadline = anyio.current_time() + record.deadline - time()
@@ -598,12 +577,21 @@ class Optimizer:
             return RemoteRunner(executor, self._cache, self.limits.worker_bytes, self.limits.running)
         return LocalRunner(self.limits.running or DEFAULT_SLOTS, self._cache, executor)
 
-    def _make_work(self, record: JobRecord, model: bytes | Path, folder: Path | None) -> Work:
-        """Return the work of a job."""
-        pipeline = self.pipelines.get(record.pipeline, record.pipeline)
+    async def _make_work(self, record: JobRecord, model: bytes | Path, folder: Path | None) -> Work:
+        """Return the work of a job.
+
+        Raises:
+            InvalidJobError: if an earlier process has accepted the job, and this one does not know its pipeline.
+
+        """
+        pipeline = (await self.pipelines.find(record.pipeline)).pass_
         return Work(
             record.id, record.name, record.kind, record.result_kind, model, pipeline, record.options, None, folder
         )
+
+    def _observe(self, record: JobRecord, event: JobEvent) -> None:
+        for observer in self.observers:
+            observer.on_event(record, event)
 
     def _forget(self, live: LiveJob) -> None:
         self._live.pop(live.record.id, None)

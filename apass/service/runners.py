@@ -1,4 +1,4 @@
-"""Where jobs run: `LocalRunner`, in this event loop, and `RemoteRunner`, in workers."""
+"""Where jobs run: in this event loop (`LocalRunner`) or workers (`RemoteRunner`)."""
 
 import pickle
 import threading
@@ -9,6 +9,7 @@ from functools import partial
 from importlib import import_module
 from time import monotonic
 from typing import Any, Final, Protocol
+from weakref import WeakKeyDictionary
 
 import anyio
 
@@ -18,6 +19,7 @@ from apass.core.context import current_scope
 from apass.core.executor import SENDER, ExecutorChoice
 from apass.core.store import SharedStore, Store
 from apass.executors.batching import batch_size
+from apass.executors.pickling import dumps
 from apass.executors.remote import RemoteExecutor, backend_name
 from apass.service.work import Work, WorkResult, run_work
 
@@ -119,6 +121,7 @@ class RemoteRunner:
         self._executor = executor
         self._memory = memory
         self._store = store.for_worker() if isinstance(store, SharedStore) else None
+        self._pickles: WeakKeyDictionary[Any, bytes] = WeakKeyDictionary()
 
     def batch_size(self, queued: int, seconds: float) -> int:
         """Return how many jobs take a short time together."""
@@ -137,7 +140,16 @@ class RemoteRunner:
 
         # Files and sockets of the store are opened in the worker.
         call = partial(_run_in_worker, backend_name(), self._memory, self._store)
-        receive(await self._executor.call(call, works, on_message=receive, retry=False))
+        pickled = [replace(work, pipeline=self._pickled(work.pipeline)) for work in works]
+        receive(await self._executor.call(call, pickled, on_message=receive, retry=False))
+
+    def _pickled(self, pipeline: Any) -> bytes | None:
+        """Return the pickle of a pipeline, made once: many jobs have the same one."""
+        if pipeline is None:
+            return None
+        if pipeline not in self._pickles:
+            self._pickles[pipeline] = dumps(pipeline, f"pipeline {pipeline.info.name!r}")
+        return self._pickles[pipeline]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +193,9 @@ async def _run_all(works: Sequence[Work], sender: "_Sender", make_store: Callabl
         nonlocal left
         # The time that the job has waited for others of the batch counts against its deadline.
         seconds = None if work.seconds is None else max(1e-3, work.seconds - (monotonic() - start))
-        result = await run_work(replace(work, seconds=seconds, in_worker=True), partial(sender.event, work.id), store=store)
+        result = await run_work(
+            replace(work, seconds=seconds, in_worker=True), partial(sender.event, work.id), store=store
+        )
         sender.add(_Result(work.id, result))
         left -= 1
         if not left:

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
@@ -28,6 +28,7 @@ from apass.core.run import Whereabouts
 from apass.core.store import Store
 from apass.core.tracebacks import hide_runner_frames
 from apass.errors import AdapterError, PassCancelledError
+from apass.executors.pickling import loads
 from apass.instruments.support.events import Event, EventInstrument, EventKind
 from apass.passes.base import Pass
 from apass.pipelines.parser import parse_pipeline
@@ -35,7 +36,7 @@ from apass.service.jobs import JobFailure, JobOptions, JobSummary
 from apass.util.files import PartFile, completed_later, give_up
 from apass.util.text import shorten
 
-__all__ = ["Emit", "Work", "WorkResult", "describe_failure", "model_kind", "run_work"]
+__all__ = ["Emit", "Work", "WorkResult", "describe_failure", "run_work"]
 
 R = TypeVar("R")
 
@@ -69,8 +70,8 @@ class Work:
     """The suffix or the class of the result."""
     model: bytes | Path
     """The model, or the file that contains it."""
-    pipeline: Pass[Any] | str
-    """The pipeline or its text; an empty text is the default pipeline of the model's IR."""
+    pipeline: Pass[Any] | bytes | None
+    """The pipeline, or its pickle; None for the default pipeline of the model's IR."""
     options: JobOptions
     """The options of the job."""
     seconds: float | None
@@ -97,11 +98,6 @@ class WorkResult:
     """What the job did; None if it has failed."""
     failure: JobFailure | None
     """Why it has failed; None on success."""
-
-
-def model_kind(mod: object, plugin: IRPlugin[Any]) -> str:
-    """Return the kind of a module: the first suffix of its plug-in, or the name of its class."""
-    return plugin.suffixes[0] if plugin.suffixes else type_name(mod)
 
 
 async def run_work(work: Work, emit: Emit, *, store: Store | None = None, executor: Any = None) -> WorkResult:
@@ -183,9 +179,12 @@ def _without_paths(failure: JobFailure, work: Work) -> JobFailure:
 
 
 async def _transform(work: Work) -> tuple[int, int, bool, str, bytes | Path | None]:
-    """Return the nodes before and after, whether the model has changed, the kind of the result, and the result."""
+    """Return the nodes before and after, whether the model has changed, and the result.
+
+    The kind of the result comes before it.
+    """
     is_file = work.kind in suffixes()
-    pipeline = _parsed(work.pipeline) if isinstance(work.pipeline, str) else work.pipeline
+    pipeline = _loaded(work.pipeline) if isinstance(work.pipeline, bytes) else work.pipeline
     if is_file:
         file_format = format_of(Path(f"model{work.kind}"), work.result_kind, pipeline)
     else:
@@ -193,7 +192,7 @@ async def _transform(work: Work) -> tuple[int, int, bool, str, bytes | Path | No
         if adapter is None:
             raise AdapterError(f"there is no IR adapter for modules of the class {work.kind!r}")
         file_format = ModelFormat(IRPlugin(adapter=adapter))
-    if not work.pipeline:
+    if pipeline is None:
         pipeline = _parsed(file_format.default_pipeline)
     plugin = file_format.plugin
     mod = await _call(work, plugin.adapter, lambda: _read(work, file_format, is_file=is_file))
@@ -218,8 +217,15 @@ async def _call(work: Work, adapter: IRAdapter[Any, Any], function: Callable[[],
 
 @cache
 def _parsed(text: str) -> Pass[Any]:
-    """Return the pipeline of a text, which the server has checked."""
+    """Return the default pipeline of an IR."""
     return parse_pipeline(text)
+
+
+@lru_cache(maxsize=100)
+def _loaded(pickled: bytes) -> Pass[Any]:
+    """Return a pipeline that the server has pickled."""
+    pipeline: Pass[Any] = loads(pickled)
+    return pipeline
 
 
 def _read(work: Work, file_format: ModelFormat, *, is_file: bool) -> Any:

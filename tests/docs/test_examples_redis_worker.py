@@ -1,4 +1,4 @@
-"""`examples/redis_worker.py`: real workers and a real Redis, also if a worker dies."""
+"""`examples/redis_worker.py`: workers and a real Redis, also if a worker dies."""
 
 import subprocess
 import sys

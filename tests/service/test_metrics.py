@@ -1,0 +1,108 @@
+"""Metrics of an optimizer, read with the parser of Prometheus."""
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+from prometheus_client.parser import text_string_to_metric_families
+
+import apass
+from apass.service import JobFailedError, Limits, Optimizer, ServiceMetrics
+from apass.service.jobs import JobEvent, JobOptions, JobRecord
+from apass.service.metrics import MOST_PASSES
+from apass.stores import MemoryStore
+
+pytestmark = pytest.mark.anyio
+
+PLAIN = JobOptions(report=False)
+
+
+def read(metrics: ServiceMetrics) -> dict[str, float]:
+    """Return the value of each sample, by its name and labels."""
+    return {
+        sample.name + ",".join(f" {key}={value}" for key, value in sample.labels.items()): sample.value
+        for family in text_string_to_metric_families(metrics.render().decode())
+        for sample in family.samples
+    }
+
+
+@apass.register_pass("metrics.Double")
+@apass.function_pass(opt_level=0, cacheable=True, name="metrics.Double")
+async def double(func: int, mod: dict[str, int], ctx: apass.PassContext) -> int:
+    await checkpoint()
+    return 2 * func
+
+
+@apass.module_pass(opt_level=0, name="Fail")
+def fail(mod: dict[str, int], ctx: apass.PassContext) -> dict[str, int]:
+    raise ValueError("no")
+
+
+async def test_jobs_and_passes_are_counted() -> None:
+    metrics = ServiceMetrics()
+    pipelines = {"double": double, "fail": fail}
+    async with Optimizer(pipelines, cache=MemoryStore(), observers=[metrics]) as optimizer:
+        assert await (await optimizer.submit({"f": 1}, pipeline="double", options=PLAIN)).result() == {"f": 2}
+        # It has the functions of the first one, and further ones.
+        await (await optimizer.submit({"f": 1, "g": 5}, pipeline="double", options=PLAIN)).result()
+        assert (await optimizer.submit({"f": 1}, pipeline="double", options=PLAIN)).record.reused
+        with pytest.raises(JobFailedError):
+            await (await optimizer.submit({"f": 1}, pipeline="fail", options=PLAIN)).result()
+        values = read(metrics)
+    assert values["apass_jobs_accepted_total"] == 4
+    assert values["apass_jobs_ended_total state=done"] == 3
+    assert values["apass_jobs_ended_total state=failed"] == 1
+    assert values["apass_jobs_reused_total"] == 1
+    assert values["apass_jobs_restarted_total"] == 0
+    assert values["apass_job_seconds_count"] == 4
+    assert values["apass_job_wait_seconds_count"] == 3
+    assert values["apass_pass_seconds_count pass=metrics.Double"] == 2
+    assert values["apass_pass_failures_total pass=Fail"] == 1
+    assert values["apass_cache_hits_total pass=metrics.Double"] == 1
+    assert values["apass_accepts_jobs"] == values["apass_store_up"] == 1
+    assert values["process_resident_memory_bytes"] > 0
+
+
+async def test_status_is_read_at_each_scrape() -> None:
+    metrics, gate = ServiceMetrics(), anyio.Event()
+
+    @apass.module_pass(opt_level=0, name="Wait")
+    async def wait(mod: dict[str, int], ctx: apass.PassContext) -> dict[str, int]:
+        await gate.wait()
+        return mod
+
+    async with Optimizer({"wait": wait}, limits=Limits(running=1), observers=[metrics]) as optimizer:
+        jobs = [await optimizer.submit({"f": index}, pipeline="wait", options=PLAIN) for index in range(3)]
+        async for event in jobs[0].events():
+            if event.kind == "started":
+                break
+        values = read(metrics)
+        assert (values["apass_running"], values["apass_queue_length"], values["apass_workers"]) == (1, 2, 1)
+        gate.set()
+        for job in jobs:
+            await job.wait()
+        values = read(metrics)
+        assert (values["apass_running"], values["apass_queue_length"]) == (0, 0)
+    # The optimizer has ended, and its status with it.
+    assert "apass_running" not in read(metrics)
+
+
+async def test_names_of_passes_are_bounded() -> None:
+    metrics = ServiceMetrics()
+    record = JobRecord(
+        id="1",
+        tenant="",
+        name="m",
+        kind=".onnx",
+        result_kind=".onnx",
+        pipeline="",
+        options=PLAIN,
+        priority=0,
+        deadline=None,
+        key="",
+        model_digest="",
+        model_size=0,
+        created=0.0,
+    )
+    for index in range(MOST_PASSES + 5):
+        metrics.on_event(record, JobEvent(index + 1, "finished", 0.0, {"pass": f"P{index}", "seconds": 1.0}))
+    assert read(metrics)["apass_pass_seconds_count pass=other"] == 5
