@@ -457,7 +457,7 @@ class Dispatcher:
             self._retries.append(item)
 
     def _retry(self, item: _Computation, error: Exception | None, *, is_alone: bool) -> None:
-        """Run a computation again whose worker was lost, unless it has used up its attempts."""
+        """Run a computation again whose worker was lost, if it has attempts left."""
         is_lost = error is None or isinstance(error, WorkerLostError)
         record = item.record
         if is_alone and not is_lost:

@@ -11,11 +11,11 @@ ItemT = TypeVar("ItemT")
 
 
 class FairQueue(Generic[ItemT]):
-    """A queue that serves the tenant first that has used the least time relative to its weight.
+    """A queue that serves first the tenant with the least used time.
 
-    It is start-time fair queueing by used seconds. A tenant that was idle does not save up its share: it continues from
-    the least used time of the tenants that wait. Of the items of a tenant, the one with the greatest priority comes
-    first, then the one that was added first.
+    The time is relative to the weight of the tenant. It is start-time fair queueing by used seconds. A tenant that was
+    idle does not save up its share: it continues from the least used time of the tenants that wait. Of the items of a
+    tenant, the one with the greatest priority comes first, then the one that was added first.
 
     Parameters:
         weights: the weights of tenants; 1 for others.

@@ -59,7 +59,10 @@ class Job(Generic[ResultT]):
 
     @property
     def record(self) -> JobRecord:
-        """What is known about the job. Of a job of another server, this is what `wait` or `find` has read."""
+        """What is known about the job.
+
+        If another server has the job, this is what `wait` or `find` has read.
+        """
         if self._live is not None and not self._live.is_lost:
             self._record = self._live.record
         return self._record
@@ -124,10 +127,10 @@ class Job(Generic[ResultT]):
             raise NoResultError(f"the report of job {record.id} has expired") from None
 
     def events(self, after: int = 0) -> "JobEvents":
-        """Return the events of the job that come after the one with the id `after`, for `async for`.
+        """Return the events of the job, for `async for`.
 
-        The iteration ends with the job. If events are missing, because there were too many, an event of the kind
-        `dropped` counts them.
+        They begin after the one with the id `after`. The iteration ends with the job. If events are missing, because
+        there were too many, an event of the kind `dropped` counts them.
         """
         return JobEvents(self._live, self._store, self.id, after)
 
@@ -177,7 +180,7 @@ class JobEvents:
         return event
 
     async def _next_of(self, live: LiveJob) -> JobEvent | None:
-        """Return the next event of a job of this process; None if another server has taken it over."""
+        """Return the next event of a job; None if another server has taken it over."""
         while True:
             event = live.event_after(self._after)
             if event is not None:

@@ -1,4 +1,4 @@
-"""`JobPipelines`: the pipelines that jobs may name, and the texts that they may contain."""
+"""`JobPipelines`: the pipelines that jobs may name, and the texts that they allow."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping

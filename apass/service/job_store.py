@@ -150,9 +150,10 @@ class JobStore(Protocol):
         ...
 
     async def update(self, changes: Sequence[JobChange]) -> Sequence[bool]:
-        """Make changes of unfinished jobs; return for each whether the job belongs to this server.
+        """Make changes of unfinished jobs; return for each whether it was made.
 
-        The new record may have ended. Its blobs are among those of the change, or stored for another job.
+        It was not if the job does not belong to this server. The new record may have ended. Its blobs are among those
+        of the change, or stored for another job.
         """
         ...
 
@@ -161,7 +162,7 @@ class JobStore(Protocol):
         ...
 
     async def read(self, digest: str, index: int) -> bytes:
-        """Return a chunk of a blob: the bytes from `index * CHUNK`, or no bytes at its end.
+        """Return the bytes of a blob from `index * CHUNK`; no bytes at its end.
 
         Raises:
             KeyError: if there is no such blob.

@@ -179,10 +179,7 @@ def _without_paths(failure: JobFailure, work: Work) -> JobFailure:
 
 
 async def _transform(work: Work) -> tuple[int, int, bool, str, bytes | Path | None]:
-    """Return the nodes before and after, whether the model has changed, and the result.
-
-    The kind of the result comes before it.
-    """
+    """Return nodes before, nodes after, whether the model has changed, kind, result."""
     is_file = work.kind in suffixes()
     pipeline = _loaded(work.pipeline) if isinstance(work.pipeline, bytes) else work.pipeline
     if is_file:
