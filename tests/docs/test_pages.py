@@ -9,7 +9,15 @@ import pytest
 from tests.helpers.repository import ROOT
 
 DOCS = ROOT / "docs"
-PUBLIC = ("apass", "apass.executors", "apass.external", "apass.instruments", "apass.stores", "apass.testing")
+PUBLIC = (
+    "apass",
+    "apass.executors",
+    "apass.external",
+    "apass.instruments",
+    "apass.service",
+    "apass.stores",
+    "apass.testing",
+)
 PAGES = sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
 
 
