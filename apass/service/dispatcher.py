@@ -517,7 +517,7 @@ class Dispatcher:
             paths += [blob.data for blob in blobs if isinstance(blob.data, Path)]
             for live in ending.jobs:
                 record = live.record
-                if ending.state is JobState.DONE and not blobs and changed.get("result_digest") is None:
+                if ending.state is JobState.DONE and "result_digest" not in changed:
                     # The model is its own result.
                     changed |= {"result_digest": record.model_digest, "result_size": record.model_size}
                 ended = replace(record, state=ending.state, failure=ending.failure, finished=time(), **changed)
