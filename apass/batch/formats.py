@@ -66,10 +66,33 @@ class ModelFormat:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"cannot read {path}: {error}") from None
+        return self._checked(mod, str(path), "load")
+
+    def load_bytes(self, data: bytes, name: str) -> Any:
+        """Read a model from the bytes of a file, if the plug-in can.
+
+        Parameters:
+            data: the bytes.
+            name: a name for messages.
+
+        Returns:
+            the model; None if the plug-in reads files only.
+
+        Raises:
+            Exception: an error of the plug-in, if the bytes are not a model.
+
+        """
+        if self.plugin.load_bytes is None:
+            return None
+        with _exits_as_errors(f"reading {name}"):
+            mod = self.plugin.load_bytes(data, name)
+        return self._checked(mod, name, "load_bytes")
+
+    def _checked(self, mod: Any, source: str, function: str) -> Any:
         kind = self.plugin.module_type
         if kind is not None and not isinstance(mod, kind):
             found = type(mod).__qualname__
-            raise AdapterError(f"{path}: load of the IR plug-in returned {found}, expected {kind.__qualname__}")
+            raise AdapterError(f"{source}: {function} of the IR plug-in returned {found}, expected {kind.__qualname__}")
         return mod
 
     def companions(self, path: Path) -> list[Path]:
@@ -111,6 +134,17 @@ class ModelFormat:
             part.replace()
         finally:
             part.discard()
+
+    def save_bytes(self, mod: Any, suffix: str) -> bytes | None:
+        """Return the bytes of a model's file; None if the plug-in has files only.
+
+        Raises:
+            AdapterError: if the module has another IR than files of the suffix.
+            Exception: an error of the plug-in.
+
+        """
+        plugin = self._plugin_of(mod, suffix)
+        return None if plugin.load_bytes is None else plugin.adapter.dumps(mod)
 
     def size(self, mod: Any) -> int:
         """Return the number of nodes in all functions of the model."""

@@ -73,6 +73,12 @@ class IRPlugin(Generic[ModT]):
     """The suffixes of model files, each with its dot. Upper and lower case are the same."""
     load: Callable[[Path], ModT] | None = None
     """Reads a module from a file, and raises any exception if that fails; by default `adapter.loads` of the bytes."""
+    load_bytes: Callable[[bytes, str], ModT] | None = None
+    """Reads a module from the bytes of a file with one of `suffixes`, given a name for messages.
+
+    With it, `adapter.dumps` returns the bytes of such a file, and a service needs no temporary files. A model that
+    refers to other files is an error.
+    """
     save: Callable[[ModT, Path], object] | None = None
     """Writes a module to a file; by default the bytes of `adapter.dumps`.
 

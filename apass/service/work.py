@@ -229,6 +229,11 @@ def _read(work: Work, file_format: ModelFormat, *, is_file: bool) -> Any:
     if not is_file:
         data = work.model if isinstance(work.model, bytes) else work.model.read_bytes()
         return file_format.plugin.adapter.loads(data)
+    if isinstance(work.model, bytes):
+        # A temporary file takes as long as reading a small model.
+        mod = file_format.load_bytes(work.model, work.name)
+        if mod is not None:
+            return mod
     with tempfile.TemporaryDirectory(prefix=f"apass-{work.id}-") as folder:
         # A model whose parts are in other files finds none of them here.
         path = Path(folder, f"model{work.kind}")
@@ -242,6 +247,10 @@ def _read(work: Work, file_format: ModelFormat, *, is_file: bool) -> Any:
 def _write(work: Work, file_format: ModelFormat, mod: Any, *, is_file: bool) -> bytes | Path:
     if not is_file:
         return _in_file(work, adapter_for(mod).dumps(mod))
+    if isinstance(work.model, bytes):
+        data = file_format.save_bytes(mod, work.result_kind)
+        if data is not None:
+            return _in_file(work, data)
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix=f"apass-{work.id}-"))
         # The server stores the result durably, so this file need not be.

@@ -1,4 +1,4 @@
-"""Jobs whose passes change nothing: the model is its own result, with a report and without."""
+"""Jobs whose passes change nothing: the model is its own result."""
 
 import onnx
 import pytest

@@ -8,7 +8,7 @@ from apass.core.ir_plugin import Comparison, IRPlugin, Measures
 from apass.errors import AdapterError, MissingExtraError
 
 # Import the adapter before onnx_ir: its error message names the extra to install.
-from apass.adapters.onnx import ADAPTER, count_nodes, external_files, load_model, save_model  # isort: skip
+from apass.adapters.onnx import ADAPTER, count_nodes, external_files, load_model, model_from_bytes, save_model  # isort: skip
 import onnx_ir as ir
 
 __all__ = ["PLUGIN"]
@@ -42,6 +42,7 @@ PLUGIN: Final = IRPlugin(
     module_type=ir.Model,
     suffixes=(".onnx",),
     load=load_model,
+    load_bytes=model_from_bytes,
     save_files=save_model,
     default_pipeline="onnx.Default",
     size=count_nodes,

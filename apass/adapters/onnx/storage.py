@@ -177,8 +177,12 @@ def model_to_bytes(model: ir.Model) -> bytes:
     return data
 
 
-def model_from_bytes(data: bytes | bytearray | memoryview) -> ir.Model:
+def model_from_bytes(data: bytes | bytearray | memoryview, source: str = "these bytes") -> ir.Model:
     """Return the model that `model_to_bytes` wrote.
+
+    Parameters:
+        data: the bytes.
+        source: what messages call them.
 
     Raises:
         AdapterError: if `data` is not an ONNX model, or refers to external data.
@@ -188,11 +192,11 @@ def model_from_bytes(data: bytes | bytearray | memoryview) -> ir.Model:
         is_proto = isinstance(data, onnx.ModelProto)
         hint = "convert it with onnx_ir.from_proto(model)" if is_proto else "for a file, use load_model(path)"
         raise AdapterError(f"model_from_bytes needs the bytes of an ONNX model, got {kind_of(data)}; {hint}")
-    model = _deserialized(bytes(data), _PROTOBUF, "these bytes")
+    model = _deserialized(bytes(data), _PROTOBUF, source)
     for tensor in _tensors(model):
         if isinstance(tensor, ir.ExternalTensor):
             message = f"tensor {quoted(tensor.name)} has its data in a file; load the model with load_model"
-            raise AdapterError(f"these bytes: {message}")
+            raise AdapterError(f"{source}: {message}")
     return model
 
 
