@@ -68,6 +68,17 @@ class PlannedPass(Displayed):
             for child in self.children:
                 yield from ((self.info.name, *path) for path in child.running())
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the decisions as values of JSON."""
+        return {
+            "name": self.info.name,
+            "text": self.text or self.info.name,
+            "level": self.info.opt_level,
+            "decision": self.decision.value,
+            "reason": self.reason,
+            "passes": [child.as_json() for child in self.children],
+        }
+
     def __str__(self) -> str:
         """Return one line for each pass, indented like the pipeline."""
         rows = list(_rows(self, 0))

@@ -12,12 +12,11 @@ from apass.cli.completion import complete_pass
 from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.terminal import Color, ColorOption, FormatOption, OutputFormat, print_json, safe_markup
 from apass.cli.user_modules import LoadOption
-from apass.core.named_callables import value_text
 from apass.core.pass_factories import find_factory
 from apass.core.plugins import plugins
-from apass.core.properties import names_of
-from apass.errors import ApassError, InputError, PassDefinitionError
-from apass.passes.registry import get_pass, list_passes, pass_documentation, pass_options
+from apass.errors import ApassError, InputError
+from apass.passes.descriptions import default_text, describe_pass, error_text, ir_of, pass_metadata
+from apass.passes.registry import list_passes, pass_documentation, pass_options
 from apass.util.typed_values import type_name
 
 __all__ = ["app", "describe_passes"]
@@ -60,7 +59,7 @@ def passes(
             names = _names_of_ir(ir)
         if output_format is OutputFormat.JSON:
             for name in _selected(names):
-                print_json(_as_json(name))
+                print_json(describe_pass(name))
             return
         out = Console(highlight=False, soft_wrap=True)
         for line in describe_passes(names):
@@ -87,7 +86,7 @@ def describe_passes(names: Sequence[str] | None = None) -> Iterator[str]:
         except Exception as error:
             # The factory is user code and may raise anything. List the other passes all the same.
             yield f"[bold]{safe_markup(name)}[/]"
-            yield f"    {safe_markup(_reason(error))}"
+            yield f"    {safe_markup(error_text(error))}"
     if names:
         return
     hidden: dict[str, list[str]] = {}
@@ -133,7 +132,7 @@ def _names_of_ir(ir: str) -> list[str]:
     if pattern in patterns:
         patterns[pattern].load()
         return [pattern]
-    known = {name: _ir_of(find_factory(name)) for name in list_passes()}
+    known = {name: ir_of(find_factory(name)) for name in list_passes()}
     names = [name for name, other in known.items() if other == ir]
     if not names:
         irs = sorted(
@@ -141,42 +140,6 @@ def _names_of_ir(ir: str) -> list[str]:
         )
         raise InputError(f"no passes of the IR {ir!r}; expected one of {', '.join(irs)}")
     return names
-
-
-def _as_json(name: str) -> dict[str, Any]:
-    """Return the description of a pass; with an error if its factory fails."""
-    result: dict[str, Any] = {"name": name, "level": None, "requires": [], "ir": None, "options": [], "doc": ""}
-    result["contract"] = {}
-    try:
-        factory = find_factory(name)
-        result |= {"ir": _ir_of(factory), "doc": pass_documentation(name)}
-        result["options"] = [_option_as_json(key, parameter) for key, parameter in pass_options(name).items()]
-        level, requires, contract = _metadata(name)
-    except Exception as error:  # as in `describe_passes`
-        return result | {"error": _reason(error)}
-    return result | {"level": level, "requires": list(requires), "contract": contract, "error": None}
-
-
-def _option_as_json(key: str, parameter: inspect.Parameter) -> dict[str, Any]:
-    annotation: Any = parameter.annotation
-    is_required = parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
-    return {
-        "name": key,
-        "type": None if annotation is parameter.empty else type_name(annotation),
-        "required": is_required,
-        "default": None if parameter.default is parameter.empty else _default(parameter.default),
-    }
-
-
-def _ir_of(factory: Any) -> str | None:
-    """Return the IR of a pass of apass; None if it runs on any, or is not known."""
-    package, _, rest = (getattr(factory, "__module__", None) or "").partition(".")
-    parts = rest.removeprefix("adapters.").partition(".")
-    return parts[0] if package == "apass" and parts[0] != "passes" else None
-
-
-def _reason(error: Exception) -> str:
-    return str(error) if isinstance(error, ApassError) else repr(error)
 
 
 def _reason_missing(pattern: str) -> str:
@@ -198,7 +161,7 @@ def _describe(name: str, *, is_full: bool) -> Iterator[str]:
 
 def _metadata_text(name: str) -> str:
     """Return level, requirements and contract, or a note that the pass needs options."""
-    level, required, contract = _metadata(name)
+    level, required, contract = pass_metadata(name)
     if level is None:
         return "  needs options"
     named = {"requires": required, **{key: names for key, names in contract.items() if key != "idempotent"}}
@@ -217,31 +180,7 @@ _WORDS: Final = {
 """The words before the names of each kind."""
 
 
-def _metadata(name: str) -> tuple[int | None, Sequence[str], dict[str, Any]]:
-    """Return level, requirements and contract; the level is None if options decide it."""
-    try:
-        pass_ = get_pass(name)
-    except PassDefinitionError:
-        level = pass_options(name).get("opt_level")
-        return None if level is None or level.default is level.empty else level.default, (), {}
-    contract: dict[str, Any] = {
-        "requires_properties": list(names_of(pass_.requires)),
-        "ensures_properties": list(names_of(pass_.ensures)),
-        "runs_after": list(pass_.runs_after),
-        "runs_before": list(pass_.runs_before),
-        "idempotent": pass_.idempotent,
-    }
-    return pass_.info.opt_level, pass_.info.required, {key: value for key, value in contract.items() if value}
-
-
 def _option(key: str, parameter: inspect.Parameter) -> str:
     annotation: Any = parameter.annotation
     shown = key if annotation is parameter.empty else f"{key}: {type_name(annotation)}"
-    return shown if parameter.default is parameter.empty else f"{shown} = {_default(parameter.default)}"
-
-
-def _default(value: object) -> str:
-    try:
-        return value_text(value)
-    except TypeError:
-        return repr(value)
+    return shown if parameter.default is parameter.empty else f"{shown} = {default_text(parameter.default)}"

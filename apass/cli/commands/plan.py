@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -17,7 +17,6 @@ from apass.cli.terminal import FormatOption, OutputFormat, echo, print_json
 from apass.cli.user_modules import LoadOption
 from apass.core.ir_plugin import file_suffix
 from apass.errors import InputError, MissingExtraError
-from apass.pipelines.plan import PlannedPass
 from apass.pipelines.plan import plan as make_plan
 
 __all__ = ["app"]
@@ -70,7 +69,7 @@ def plan(
             passes = read_pipeline(text)
             planned = make_plan(passes, make_context(options[0], [passes]))
             if output_format is OutputFormat.JSON:
-                print_json({"format": name, "pipeline": str(passes), "plan": _as_json(planned), "error": None})
+                print_json({"format": name, "pipeline": str(passes), "plan": planned.as_json(), "error": None})
             else:
                 echo(str(planned))
 
@@ -92,14 +91,3 @@ def _pipelines(
         yield from default_pipelines(suffix)
     else:
         yield None, pipeline_text(pipeline)
-
-
-def _as_json(planned: PlannedPass) -> dict[str, Any]:
-    return {
-        "name": planned.info.name,
-        "text": planned.text or planned.info.name,
-        "level": planned.info.opt_level,
-        "decision": planned.decision.value,
-        "reason": planned.reason,
-        "passes": [_as_json(child) for child in planned.children],
-    }
