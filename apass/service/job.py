@@ -179,6 +179,18 @@ class JobEvents:
         self._after = event.id
         return event
 
+    def read_nowait(self, most: int) -> Sequence[JobEvent]:
+        """Return at most so many further events that need no waiting."""
+        events: list[JobEvent] = list(self._read[self._index : self._index + most])
+        self._index += len(events)
+        if self._live is not None and not self._live.is_lost:
+            while len(events) < most and (event := self._live.event_after(self._after)) is not None:
+                events.append(event)
+                self._after = event.id
+        elif events:
+            self._after = events[-1].id
+        return events
+
     async def _next_of(self, live: LiveJob) -> JobEvent | None:
         """Return the next event of a job; None if another server has taken it over."""
         while True:

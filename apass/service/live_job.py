@@ -28,7 +28,7 @@ class LiveJob:
     Parameters:
         record: the record.
         limit: the number of events that are kept.
-        observe: called with each event, except those of equal jobs about passes.
+        observe: called with each event but the first, and but those of equal jobs about passes.
 
     """
 
@@ -52,11 +52,18 @@ class LiveJob:
         self.running_pass: str = ""
         """The pass that was started last, to name the cause of a lost worker."""
         self._limit = limit
-        self._observe = observe
+        self._observe: Observe | None = None
         self._next_id = record.attempts * ATTEMPT + 1
         self._last_dropped = 0
         self._news = anyio.Event()
         self.add_event("state", time(), state_data(record))
+        # The job may not be stored yet. `announce` makes its first event known when it is.
+        self._observe = observe
+
+    def announce(self) -> None:
+        """Let the first event be observed, after the job is stored."""
+        if self._observe is not None:
+            self._observe(self.record, self.events[0])
 
     def add_event(self, kind: str, at: float, data: Mapping[str, Any], *, is_shared: bool = False) -> JobEvent:
         """Add an event, and wake those that wait for it.
@@ -80,7 +87,7 @@ class LiveJob:
             function = f", function {data['function']!r}" if "function" in data else ""
             self.running_pass = f"pass {data.get('pass')!r}{function}"
         self.wake()
-        if not is_shared:
+        if not is_shared and self._observe is not None:
             self._observe(self.record, event)
         return event
 

@@ -3,7 +3,7 @@
 import shutil
 import tempfile
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -39,6 +39,7 @@ from apass.service.errors import (
     UnknownJobError,
 )
 from apass.service.job import Job
+from apass.service.job_news import JobNews
 from apass.service.job_pipelines import JobPipelines
 from apass.service.job_store import Blob, JobPage, JobQuery, JobStore, blob_of_file
 from apass.service.jobs import (
@@ -173,6 +174,7 @@ class Optimizer:
         self._is_open = False
         self._live: dict[str, LiveJob] = {}
         self._rates: OrderedDict[str, RateLimiter] = OrderedDict()
+        self._listeners: set[JobNews] = set()
         self._accepting = 0
         """Jobs that have room in the queue, and are being stored."""
 
@@ -199,7 +201,7 @@ class Optimizer:
             if self.store.sync_seconds is not None:
                 group.start_soon(self._sync_repeatedly, self.store.sync_seconds, name="apass sync jobs")
             self._stack = stack.pop_all()
-        self._is_open = True
+        self._is_open, self._drained = True, anyio.Event()
         return self
 
     async def __aexit__(
@@ -291,7 +293,7 @@ class Optimizer:
                 same idempotency key.
 
         """
-        self._check_open()
+        self.check_open()
         options = options or JobOptions()
         priority = self._checked(name, tenant, priority, deadline, options, idempotency_key)
         await self._wait_for_rate(tenant, wait=wait)
@@ -362,6 +364,66 @@ class Optimizer:
         if not await self.store.remove(job.id) and not job.record.ended:
             raise NoResultError(f"job {job_id!r} has not ended; cancel it first")
 
+    def listen(self, kinds: Collection[str] = ("state",), *, tenant: str | None = None) -> JobNews:
+        """Return the events of all jobs of this process from now on.
+
+        Use it with `with` and `async for`.
+
+        Of equal jobs that are computed once, only one has events about passes.
+
+        Parameters:
+            kinds: the kinds of events; see `JobEvent`.
+            tenant: the owner of the jobs; None for any.
+
+        >>> async def show_states(optimizer: Optimizer) -> None:
+        ...     with optimizer.listen() as news:
+        ...         async for job, event in news:
+        ...             print(job.name, event.data["state"])
+
+        """
+        return JobNews(self._listeners, frozenset(kinds), tenant)
+
+    def make_context(self, options: JobOptions) -> PassContext:
+        """Return the context of a job with these options, without what depends on the job.
+
+        Raises:
+            InvalidJobError: if a config option is unknown, invalid, or not allowed.
+
+        """
+        forbidden = sorted(set(options.config) - self.limits.config)
+        if forbidden:
+            known = ", ".join(sorted(self.limits.config)) or "none"
+            raise InvalidJobError(f"the config option {forbidden[0]!r} is not allowed here; allowed are: {known}")
+        try:
+            return PassContext(options.opt_level, options.required_pass, options.disabled_pass, config=options.config)
+        except (TypeError, ValueError, ApassError) as error:
+            raise InvalidJobError(str(error)) from error
+
+    def check_open(self) -> None:
+        """Raise OptimizerClosedError unless the optimizer accepts jobs."""
+        if not self._is_open:
+            raise OptimizerClosedError("the optimizer is not open; use it within `async with Optimizer(...)`")
+        if self._dispatcher.is_draining:
+            raise OptimizerClosedError("the optimizer ends, and accepts no jobs")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the optimizer has been entered, and has not ended."""
+        return self._is_open
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether the optimizer ends, and accepts no further jobs."""
+        return self._is_open and self._dispatcher.is_draining
+
+    async def wait_drained(self) -> None:
+        """Wait until `drain` is over.
+
+        Jobs that have not ended by then do not end in this process.
+        """
+        if self._is_open:
+            await self._drained.wait()
+
     def status(self) -> OptimizerStatus:
         """Return what the optimizer does now."""
         if not self._is_open:
@@ -384,12 +446,7 @@ class Optimizer:
         if not self._is_open or self._dispatcher.is_draining:
             return
         await self._dispatcher.drain(self.limits.drain)
-
-    def _check_open(self) -> None:
-        if not self._is_open:
-            raise OptimizerClosedError("the optimizer is not open; use it within `async with Optimizer(...)`")
-        if self._dispatcher.is_draining:
-            raise OptimizerClosedError("the optimizer ends, and accepts no jobs")
+        self._drained.set()
 
     def _checked(
         self,
@@ -412,13 +469,9 @@ class Optimizer:
             for text in (name, tenant, idempotency_key or ""):
                 if len(text) > 300:
                     raise ValueError(f"names have at most 300 characters, got {len(text)}")
-            forbidden = sorted(set(options.config) - self.limits.config)
-            if forbidden:
-                known = ", ".join(sorted(self.limits.config)) or "none"
-                raise ValueError(f"the config option {forbidden[0]!r} is not allowed here; allowed are: {known}")
-            PassContext(options.opt_level, options.required_pass, options.disabled_pass, config=options.config)
-        except (TypeError, ValueError, ApassError) as error:
+        except (TypeError, ValueError) as error:
             raise InvalidJobError(str(error)) from error
+        self.make_context(options)
         return priority
 
     def _seconds(self, deadline: float | None) -> float | None:
@@ -437,7 +490,7 @@ class Optimizer:
             if not wait:
                 raise QueueFullError(reason)
             await self._dispatcher.room.wait()
-            self._check_open()
+            self.check_open()
 
     def _full(self, tenant: str) -> str | None:
         """Return which limit of the queue is reached."""
@@ -535,6 +588,7 @@ class Optimizer:
                 if stored.id != record.id:
                     return self._same_request(stored, record)
                 done = LiveJob(record, self.limits.events, self._observe)
+                done.announce()
                 done.change(stored)
                 return None, stored
         live = LiveJob(record, self.limits.events, self._observe)
@@ -549,6 +603,7 @@ class Optimizer:
             return self._same_request(stored, record)
         if seconds is not None:
             live.loop_deadline = anyio.current_time() + seconds
+        live.announce()
         self._dispatcher.add(live, blob.data if isinstance(blob.data, bytes) else None)
         return live, record
 
@@ -564,6 +619,7 @@ class Optimizer:
         """Run a job that a lost server has left."""
         live = LiveJob(record, self.limits.events, self._observe)
         self._live[record.id] = live
+        live.announce()
         if record.deadline is not None:
             live.loop_deadline = anyio.current_time() + record.deadline - time()
         if record.state is JobState.RUNNING and record.attempts >= self.limits.attempts:
@@ -592,6 +648,8 @@ class Optimizer:
     def _observe(self, record: JobRecord, event: JobEvent) -> None:
         for observer in self.observers:
             observer.on_event(record, event)
+        for listener in self._listeners:
+            listener.add(record, event)
 
     def _forget(self, live: LiveJob) -> None:
         self._live.pop(live.record.id, None)
