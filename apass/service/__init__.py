@@ -18,7 +18,10 @@ if TYPE_CHECKING:
         ServiceError,
         UnknownJobError,
     )
+    from apass.service.http.app import create_app
+    from apass.service.http.auth import Identity, Token, Tokens, TokenScope, new_token
     from apass.service.job import Job, JobEvents
+    from apass.service.job_news import JobNews
     from apass.service.job_store import JobPage, JobQuery, JobStore
     from apass.service.jobs import JobEvent, JobFailure, JobOptions, JobRecord, JobState, JobSummary
     from apass.service.limits import Limits
@@ -43,7 +46,10 @@ else:
                 "ServiceError",
                 "UnknownJobError",
             ],
+            "apass.service.http.app": ["create_app"],
+            "apass.service.http.auth": ["Identity", "Token", "TokenScope", "Tokens", "new_token"],
             "apass.service.job": ["Job", "JobEvents"],
+            "apass.service.job_news": ["JobNews"],
             "apass.service.job_store": ["JobPage", "JobQuery", "JobStore"],
             "apass.service.jobs": ["JobEvent", "JobFailure", "JobOptions", "JobRecord", "JobState", "JobSummary"],
             "apass.service.limits": ["Limits"],
@@ -56,6 +62,7 @@ else:
 
 __all__ = [
     "IdempotencyError",
+    "Identity",
     "InvalidJobError",
     "Job",
     "JobCancelledError",
@@ -63,6 +70,7 @@ __all__ = [
     "JobEvents",
     "JobFailedError",
     "JobFailure",
+    "JobNews",
     "JobObserver",
     "JobOptions",
     "JobPage",
@@ -83,5 +91,10 @@ __all__ = [
     "ServiceError",
     "ServiceMetrics",
     "ServiceTracing",
+    "Token",
+    "TokenScope",
+    "Tokens",
     "UnknownJobError",
+    "create_app",
+    "new_token",
 ]

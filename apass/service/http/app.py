@@ -1,0 +1,177 @@
+"""`create_app`: the ASGI application of an `Optimizer`."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from apass.service.errors import OptimizerClosedError, ServiceError
+from apass.service.http.auth import Authenticator
+from apass.service.http.catalogue import CatalogueHandlers
+from apass.service.http.health import HealthHandlers
+from apass.service.http.jobs import JobHandlers
+from apass.service.http.problems import problem_of, problem_of_bug, problem_of_http
+from apass.service.http.requests import Service
+from apass.service.http.security import Guard
+from apass.service.optimizer import Optimizer
+from apass.util.checks import check_type, is_seconds
+
+__all__ = ["create_app"]
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+NOT_OPEN: Final = (
+    "the optimizer is not open. A mounted application has no lifespan: the application that mounts "
+    "create_app(optimizer) must write `async with optimizer:` in its own lifespan"
+)
+
+
+def create_app(
+    optimizer: Optimizer,
+    *,
+    auth: Authenticator | None = None,
+    page: bool = True,
+    allow_remote: bool = False,
+    hosts: Collection[str] = (),
+    behind_proxy: bool = False,
+    body_seconds: float = 60.0,
+    max_wait: float = 60.0,
+    heartbeat: float = 15.0,
+    upload_folder: Path | None = None,
+) -> ASGIApp:
+    """Return an ASGI application that serves an optimizer over HTTP.
+
+    It is mounted into another application, or served by itself with uvicorn (asyncio) or hypercorn (asyncio, trio). If
+    the server has a lifespan, and the optimizer is not open, the application opens it for as long as it is served. An
+    application that mounts it opens the optimizer in its own lifespan.
+
+    Parameters:
+        optimizer: the optimizer.
+        auth: identifies the senders of requests, such as `Tokens`. None accepts all requests of this machine.
+        page: whether there is a live page.
+        allow_remote: whether requests of other machines are accepted without authentication.
+        hosts: the names of the server in the header `Host`. Empty accepts all, but without authentication only those
+            of this machine.
+        behind_proxy: whether to trust the headers `X-Forwarded-For`, `-Proto`, `-Host` and `-Prefix` of the peer.
+        body_seconds: seconds that the body of a request has, besides one second for each 100,000 bytes.
+        max_wait: the longest time in seconds for which a request waits for a job.
+        heartbeat: seconds between two signs of life of a stream of events.
+        upload_folder: where large bodies are written; by default the folder for temporary files of the system.
+
+    Raises:
+        TypeError: if a value has another type.
+        ValueError: if a number of seconds is not positive.
+        MissingExtraError: if a library is not installed.
+
+    """
+    check_type("optimizer", optimizer, Optimizer)
+    if isinstance(hosts, str):
+        raise TypeError(f"hosts must be a list of names, got {hosts!r}; write [{hosts!r}]")
+    for name, value in (("body_seconds", body_seconds), ("max_wait", max_wait), ("heartbeat", heartbeat)):
+        if not is_seconds(value):
+            raise ValueError(f"{name} must be a positive number of seconds, got {value!r}")
+    service = Service(
+        optimizer=optimizer,
+        body_seconds=body_seconds,
+        max_wait=max_wait,
+        heartbeat=heartbeat,
+        upload_folder=upload_folder,
+    )
+    app = Starlette(
+        routes=[_route(path, handlers) for path, handlers in _handlers(service).items()],
+        lifespan=_lifespan(optimizer),
+        exception_handlers={
+            ServiceError: _answer_error(optimizer),
+            HTTPException: _answer_http_error,
+            Exception: _answer_bug,
+        },
+    )
+    # A redirect would contain the header `Host`, which may be forged.
+    app.router.redirect_slashes = False
+    return Guard(app, auth=auth, allow_remote=allow_remote, hosts=hosts, behind_proxy=behind_proxy, open_paths=())
+
+
+def _handlers(service: Service) -> Mapping[str, Mapping[str, Handler]]:
+    """Return the handlers by path and method."""
+    jobs, catalogue, health = JobHandlers(service), CatalogueHandlers(service), HealthHandlers(service)
+    return {
+        "/v1/jobs": {"POST": jobs.submit, "GET": jobs.list_jobs},
+        "/v1/jobs/{id}": {"GET": jobs.find, "DELETE": jobs.delete},
+        "/v1/jobs/{id}/result": {"GET": jobs.result},
+        "/v1/jobs/{id}/model": {"GET": jobs.model},
+        "/v1/jobs/{id}/report": {"GET": jobs.report},
+        "/v1/jobs/{id}/events": {"GET": jobs.events},
+        "/v1/jobs/{id}/retry": {"POST": jobs.retry},
+        "/v1/events": {"GET": jobs.news},
+        "/v1/passes": {"GET": catalogue.passes},
+        "/v1/pipelines": {"GET": catalogue.pipelines},
+        "/v1/plan": {"POST": catalogue.plan},
+        "/v1/status": {"GET": health.status},
+        "/metrics": {"GET": health.metrics},
+        "/healthz": {"GET": health.live},
+        "/readyz": {"GET": health.ready},
+    }
+
+
+def _route(path: str, handlers: Mapping[str, Handler]) -> Route:
+    """Return the route of a path, for all methods: a 405 answer lists them."""
+    endpoint = _Endpoint(handlers)
+    return Route(path, endpoint, methods=list(handlers))
+
+
+class _Endpoint:
+    """An ASGI application that calls the handler of a method."""
+
+    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+        self._handlers = handlers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        request = Request(scope, receive, send)
+        method = "GET" if request.method == "HEAD" else request.method
+        try:
+            response = await self._handlers[method](request)
+        except ClientDisconnect:
+            return  # nothing can be sent
+        await response(scope, receive, send)
+
+
+def _lifespan(optimizer: Optimizer) -> Callable[[Starlette], Any]:
+    """Return a lifespan that opens the optimizer unless it is open."""
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
+        if optimizer.is_open:
+            yield
+            return
+        async with optimizer:
+            yield
+
+    return lifespan
+
+
+def _answer_error(optimizer: Optimizer) -> Callable[[Request, Exception], Awaitable[Response]]:
+    async def answer(request: Request, error: Exception) -> Response:
+        assert isinstance(error, ServiceError), "the handler is registered for these errors"
+        if isinstance(error, OptimizerClosedError) and not optimizer.is_open:
+            error = OptimizerClosedError(NOT_OPEN)
+        job_id = request.path_params.get("id")
+        return problem_of(error) if job_id is None else problem_of(error, job=job_id)
+
+    return answer
+
+
+async def _answer_http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException), "the handler is registered for these errors"
+    return problem_of_http(request, error)
+
+
+async def _answer_bug(request: Request, error: Exception) -> Response:
+    return problem_of_bug()

@@ -1,0 +1,240 @@
+"""The handlers of `/v1/passes`, `/v1/pipelines` and `/v1/plan`."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from functools import partial
+from inspect import cleandoc
+from pathlib import Path
+from re import split
+from typing import Any, Final, TypeVar, cast
+
+import anyio
+from anyio.to_thread import run_sync
+from starlette.requests import Request
+from starlette.responses import Response
+
+from apass.batch.formats import format_of, suffixes
+from apass.core.context import PassContext
+from apass.core.pass_factories import find_factory, known_names
+from apass.core.plugins import plugins
+from apass.errors import ApassError, MissingExtraError, PluginError, UnknownPassError, did_you_mean
+from apass.passes.base import Pass
+from apass.passes.descriptions import describe_pass
+from apass.passes.registry import pass_documentation
+from apass.pipelines.parser import parse_pipeline
+from apass.pipelines.plan import plan
+from apass.service.errors import InvalidJobError
+from apass.service.http.auth import TokenScope
+from apass.service.http.problems import BadRequestError, InvalidParameterError, UnsupportedMediaTypeError
+from apass.service.http.records import json_response
+from apass.service.http.requests import MAX_JSON, Service, require
+from apass.service.http.uploads import BodyReader, read_body
+from apass.service.jobs import JobOptions
+
+__all__ = ["CatalogueHandlers"]
+
+T = TypeVar("T")
+
+PLAN_KEYS: Final = ("pipeline", "suffix", "opt_level", "required", "disabled", "config")
+"""The members of the body of `POST /v1/plan`."""
+
+DEFAULT_DOC: Final = "The default pipeline of the IR of the model."
+
+
+class CatalogueHandlers:
+    """Handles requests about passes and pipelines.
+
+    Parameters:
+        service: the service.
+
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._optimizer = service.optimizer
+        self._passes: list[dict[str, Any]] | None = None
+        self._lock = anyio.Lock()
+
+    async def passes(self, request: Request) -> Response:
+        """Return the passes that pipelines contain or may contain."""
+        require(request, TokenScope.READ)
+        async with self._lock:
+            if self._passes is None:
+                # Plug-ins are imported, which takes long. They do not change while the process runs.
+                self._passes = await run_sync(self._describe_passes)
+        return json_response({"passes": self._passes})
+
+    async def pipelines(self, request: Request) -> Response:
+        """Return the named pipelines."""
+        require(request, TokenScope.READ)
+        described = await run_sync(
+            lambda: [_describe(name, item) for name, item in self._optimizer.pipelines.named.items()]
+        )
+        return json_response({"pipelines": described, "allow": list(self._optimizer.pipelines.allow)})
+
+    async def plan(self, request: Request) -> Response:
+        """Return which passes of a pipeline run."""
+        require(request, TokenScope.READ)
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            raise UnsupportedMediaTypeError("the body must be JSON; send Content-Type: application/json")
+        reader = BodyReader(request.receive, dict(request.headers), MAX_JSON, self._service.body_seconds)
+        values = _object(await read_body(reader))
+        options = JobOptions(
+            opt_level=_typed(values, "opt_level", int, 2),
+            required_pass=_names(values, "required"),
+            disabled_pass=_names(values, "disabled"),
+            config=_typed(values, "config", dict, {}),
+        )
+        context = self._optimizer.make_context(options)
+        self._optimizer.check_open()
+        pipeline = (await self._optimizer.pipelines.find(_typed(values, "pipeline", str, "default"))).pass_
+        suffix = _typed(values, "suffix", str, "")
+        return json_response(await run_sync(partial(_plan, pipeline, suffix, context)))
+
+    def _describe_passes(self) -> list[dict[str, Any]]:
+        """Return the descriptions of passes; runs in a thread."""
+        allowed = set(_allowed_names(self._optimizer.pipelines.allow))
+        contained: dict[str, Pass[Any]] = {}
+        for pipeline in self._optimizer.pipelines.named.values():
+            contained |= _contained(pipeline)
+        described: list[dict[str, Any]] = []
+        for name in sorted({*allowed, *contained}):
+            try:
+                values = describe_pass(name)
+                if name in contained and values["error"] is not None:
+                    raise UnknownPassError(name)
+            except UnknownPassError:
+                values = _unregistered(name, contained[name])
+            described.append({**values, "allowed": name in allowed})
+        return described
+
+
+def _allowed_names(allow: Iterable[str]) -> Iterator[str]:
+    """Iterate over the names of allowed passes, and import their plug-ins."""
+    for pattern in allow:
+        if not set("*?[") & set(pattern):
+            try:
+                find_factory(pattern)
+            except ApassError:
+                continue  # the name of a callable, or of a pass whose library is missing
+            yield pattern
+            continue
+        for other, offer in plugins("apass.pass_modules").items():
+            if _may_overlap(pattern, other):
+                try:
+                    offer.load()
+                except (MissingExtraError, PluginError):
+                    continue  # its library is not installed
+        yield from (name for name in known_names() if fnmatchcase(name, pattern))
+
+
+def _may_overlap(pattern: str, other: str) -> bool:
+    """Return whether a name may match both patterns.
+
+    >>> [_may_overlap("onnx.*", other) for other in ("onnx.*", "onnx.nodes", "*", "onnxslim.*", "tvm.*")]
+    [True, True, True, False, False]
+    """
+    one, two = (split(r"[*?[]", text, maxsplit=1)[0] for text in (pattern, other))
+    return one.startswith(two) or two.startswith(one)
+
+
+def _contained(pipeline: Pass[Any] | str) -> dict[str, Pass[Any]]:
+    """Return the passes in a pipeline by name.
+
+    Of the combinators, only those with a registered name are included.
+    """
+    result: dict[str, Pass[Any]] = {}
+    stack = [parse_pipeline(pipeline) if isinstance(pipeline, str) else pipeline]
+    while stack:
+        pass_ = stack.pop()
+        branches = pass_.branches()
+        stack += [item for branch in branches for item in branch]
+        if not branches or len(pass_.all_names) > 1:
+            result[pass_.all_names[-1]] = pass_
+    return result
+
+
+def _unregistered(name: str, pass_: Pass[Any]) -> dict[str, Any]:
+    """Return the description of a pass that only an object of the application has."""
+    return {
+        "name": name,
+        "level": pass_.info.opt_level,
+        "requires": list(pass_.info.required),
+        "ir": None,
+        "options": [],
+        "doc": cleandoc(type(pass_).__doc__ or ""),
+        "contract": {},
+        "error": None,
+    }
+
+
+def _describe(name: str, pipeline: Pass[Any] | str) -> dict[str, Any]:
+    """Return the description of a named pipeline; runs in a thread."""
+    if not pipeline:
+        return {"name": name, "text": "", "doc": DEFAULT_DOC, "passes": []}
+    pass_ = parse_pipeline(pipeline) if isinstance(pipeline, str) else pipeline
+    doc = pass_documentation(pass_.registered_name) if pass_.registered_name is not None else ""
+    return {"name": name, "text": _text(pass_), "doc": doc, "passes": sorted(_contained(pass_))}
+
+
+def _plan(pipeline: Pass[Any] | None, suffix: str, context: PassContext) -> dict[str, Any]:
+    """Return the plan of a pipeline; runs in a thread."""
+    try:
+        if pipeline is None:
+            kind = f".{suffix.lower().removeprefix('.')}"
+            if kind not in suffixes():
+                near = did_you_mean(kind, suffixes(), listing="suffixes are ")
+                raise InvalidParameterError(
+                    f"this is the default pipeline of an IR; add the suffix of a model, got {suffix!r}{near}"
+                )
+            pipeline = parse_pipeline(format_of(Path(f"model{kind}")).default_pipeline)
+        return {"pipeline": _text(pipeline), "plan": plan(pipeline, context).as_json()}
+    except InvalidParameterError:
+        raise
+    except ApassError as error:
+        raise InvalidJobError(str(error)) from error
+
+
+def _text(pass_: Pass[Any]) -> str | None:
+    """Return the text of a pipeline; None if a pass is not registered."""
+    try:
+        return str(pass_)
+    except ApassError:
+        return None
+
+
+def _object(data: bytes) -> Mapping[str, Any]:
+    """Return an object of JSON with the members of a plan.
+
+    Raises:
+        BadRequestError: if it is no object of JSON.
+        InvalidParameterError: if it has an unknown member.
+
+    """
+    try:
+        values: Any = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise BadRequestError(f"the body is no JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise BadRequestError('the body must be an object of JSON, such as {"pipeline": "default"}')
+    members = cast("dict[str, Any]", values)
+    for name in members:
+        if name not in PLAN_KEYS:
+            near = did_you_mean(name, PLAN_KEYS, listing="members are ")
+            raise InvalidParameterError(f"there is no member {name[:100]!r}{near}")
+    return members
+
+
+def _typed(values: Mapping[str, Any], name: str, kind: type[T], default: T) -> T:
+    value = values.get(name, default)
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
+        raise InvalidParameterError(f"{name} must be of type {kind.__name__}, got {str(value)[:100]!r}")
+    return value
+
+
+def _names(values: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    items = _typed(values, name, list, [])
+    if not all(isinstance(item, str) for item in items):
+        raise InvalidParameterError(f"{name} must be a list of names of passes")
+    return tuple(items)

@@ -1,0 +1,122 @@
+"""`blob_response`: the bytes of a model, a result or a report as an answer."""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import PurePosixPath
+from typing import Final
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from apass.batch.formats import suffixes
+from apass.service.errors import NoResultError
+from apass.service.http.uploads import clean_name, media_type
+from apass.service.job_store import CHUNK, JobStore
+
+__all__ = ["blob_response", "file_name"]
+
+_RANGE: Final = re.compile(r"bytes=(\d{0,15})-(\d{0,15})")
+
+
+async def blob_response(request: Request, store: JobStore, digest: str, size: int, *, name: str, kind: str) -> Response:
+    """Return an answer that streams a blob from the store.
+
+    It has an `ETag`, and supports `HEAD`, `If-None-Match` and a single `Range`.
+
+    Parameters:
+        request: the request.
+        store: the store.
+        digest: the digest of the blob.
+        size: its size.
+        name: the name of the file at the client.
+        kind: the suffix of model files.
+
+    Raises:
+        NoResultError: if the blob has expired.
+
+    """
+    tag = f'"{digest}"'
+    headers = {
+        "etag": tag,
+        "accept-ranges": "bytes",
+        "content-disposition": f"attachment; {_disposition(name)}",
+    }
+    if _matches(request.headers.get("if-none-match"), tag):
+        return Response(None, 304, headers)
+    first, last, status = 0, size - 1, 200
+    # A range of another version of the file would be a mixture.
+    if request.headers.get("if-range") in (None, tag) and (match := _RANGE.fullmatch(request.headers.get("range", ""))):
+        bounds = _bounds(match[1], match[2], size)
+        if bounds is None:
+            return Response(None, 416, {**headers, "content-range": f"bytes */{size}"})
+        if bounds != (0, 0, True):
+            first, last, _ = bounds
+            status = 206
+            headers["content-range"] = f"bytes {first}-{last}/{size}"
+    headers["content-length"] = str(last - first + 1)
+    try:
+        # The headers must not be sent before it is known that there is a body.
+        chunk = await store.read(digest, first // CHUNK)
+    except KeyError:
+        raise NoResultError(f"{name} has expired") from None
+    if request.method == "HEAD":
+        return Response(None, status, headers, media_type(kind))
+    return StreamingResponse(_bytes(store, digest, chunk, first, last), status, headers, media_type(kind))
+
+
+async def _bytes(store: JobStore, digest: str, chunk: bytes, first: int, last: int) -> AsyncIterator[bytes]:
+    """Iterate over the bytes of a blob from `first` to `last`."""
+    index, start = divmod(first, CHUNK)
+    left = last - first + 1
+    while left > 0:
+        part = chunk[start : start + left]
+        if not part:
+            raise OSError(f"the blob {digest} in the store is too short")
+        yield part
+        left, start, index = left - len(part), 0, index + 1
+        if left:
+            chunk = await store.read(digest, index)
+
+
+def _bounds(first: str, last: str, size: int) -> tuple[int, int, bool] | None:
+    """Return the bounds of a range, and whether there is none.
+
+    Return None if the range cannot be satisfied.
+    """
+    if not first and not last:
+        return 0, 0, True
+    if not first:
+        return (max(0, size - int(last)), size - 1, False) if int(last) and size else None
+    end = min(size - 1, int(last)) if last else size - 1
+    if last and int(last) < int(first):
+        return 0, 0, True
+    return (int(first), end, False) if int(first) < size else None
+
+
+def _matches(header: str | None, tag: str) -> bool:
+    """Return whether the header `If-None-Match` contains a tag."""
+    if header is None:
+        return False
+    tags = [item.strip().removeprefix("W/") for item in header.split(",")]
+    return "*" in tags or tag in tags
+
+
+def file_name(name: str, kind: str) -> str:
+    """Return the name of a file for a job with a label, with the suffix of its kind.
+
+    >>> file_name("lenet.onnx", ".mlir"), file_name("../a b", ".onnx")
+    ('lenet.mlir', 'a b.onnx')
+    """
+    path = PurePosixPath(clean_name(name) or "model")
+    if kind not in suffixes():
+        return path.name
+    return f"{path.stem if path.suffix.lower() in suffixes() else path.name}{kind}"
+
+
+def _disposition(name: str) -> str:
+    """Return the parameters of `Content-Disposition` for the name of a file."""
+    plain = re.sub(r"[^A-Za-z0-9._ -]", "_", name)
+    if plain == name:
+        return f'filename="{name}"'
+    return f"filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"

@@ -1,0 +1,389 @@
+"""The handlers of the paths below `/v1/jobs`."""
+
+import re
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import Any, Final
+
+import anyio
+from anyio.to_thread import run_sync
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from apass.batch.formats import suffixes
+from apass.core.ir_plugin import file_suffix
+from apass.service.errors import (
+    InvalidJobError,
+    JobCancelledError,
+    JobFailedError,
+    JobsUnavailableError,
+    NoResultError,
+    UnknownJobError,
+)
+from apass.service.http.auth import TokenScope
+from apass.service.http.contents import blob_response, file_name
+from apass.service.http.events import EventStream, JobSource, NewsSource
+from apass.service.http.parameters import Parameters
+from apass.service.http.problems import BadRequestError, InvalidParameterError
+from apass.service.http.records import job_json, json_response
+from apass.service.http.requests import Service, require, root_of, wait_for
+from apass.service.http.security import REPORT_POLICY
+from apass.service.http.uploads import Upload, clean_name, read_upload
+from apass.service.job import Job
+from apass.service.job_store import CHUNK, JobQuery, read_blob, write_blob
+from apass.service.jobs import JobOptions, JobRecord, JobState
+
+__all__ = ["JobHandlers"]
+
+SUBMIT_PARAMETERS: Final = (
+    "pipeline",
+    "name",
+    "suffix",
+    "to",
+    "priority",
+    "deadline",
+    "opt_level",
+    "required",
+    "disabled",
+    "config",
+    "report",
+    "functions",
+    "wait",
+)
+"""The parameters of `POST /v1/jobs`."""
+
+MOST_JOBS: Final = 200
+"""The largest page of jobs."""
+
+STORE_SECONDS: Final = 10.0
+"""Seconds for which a request waits until the end of a job is stored."""
+
+EVENT_KINDS: Final = ("state", "started", "finished", "failed", "waiting", "remark")
+"""The kinds of events that `GET /v1/events` can send."""
+
+_ID: Final = re.compile(r"[0-9a-f]{32}")
+_TRACE: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+class JobHandlers:
+    """Handles requests about jobs.
+
+    Parameters:
+        service: the service.
+
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._optimizer = service.optimizer
+
+    async def submit(self, request: Request) -> Response:
+        """Accept a job."""
+        identity = require(request, TokenScope.SUBMIT)
+        # An invalid request is refused before its body is read.
+        query = Parameters(request.query_params.multi_items(), SUBMIT_PARAMETERS)
+        self._optimizer.check_open()
+        async with read_upload(
+            request.receive,
+            dict(request.headers),
+            limit=self._optimizer.limits.model_bytes,
+            seconds=self._service.body_seconds,
+            folder=self._service.upload_folder,
+        ) as upload:
+            parameters = query
+            if upload.fields:
+                parameters = Parameters([*request.query_params.multi_items(), *upload.fields], SUBMIT_PARAMETERS)
+            seconds = parameters.seconds("wait")
+            job = await self._submit(request, identity.tenant, upload, parameters)
+        return await self._submitted(request, job, seconds)
+
+    async def _submit(self, request: Request, tenant: str, upload: Upload, parameters: Parameters) -> Job[Any]:
+        name = clean_name(parameters.text("name") or "") or upload.file_name
+        kind = _suffix(parameters.text("suffix")) or upload.suffix or file_suffix(Path(name))
+        if not kind:
+            known = ", ".join(suffixes())
+            raise InvalidJobError(
+                "the kind of the model is unknown; send the parameter suffix, the name of a file, or the content type "
+                f"of the model; suffixes are {known}"
+            )
+        options = JobOptions(
+            opt_level=parameters.integer("opt_level", 2, 0, 1000),
+            required_pass=parameters.words("required"),
+            disabled_pass=parameters.words("disabled"),
+            config=parameters.mapping("config"),
+            report=parameters.flag("report", default=True),
+            functions=parameters.flag("functions", default=False),
+        )
+        return await self._optimizer.submit(
+            upload.model,
+            kind=kind,
+            result_kind=_suffix(parameters.text("to")),
+            pipeline=parameters.text("pipeline") or "default",
+            name=name or f"model{kind}",
+            tenant=tenant,
+            priority=parameters.integer("priority", 0, -1000, 1000),
+            deadline=parameters.seconds("deadline"),
+            options=options,
+            idempotency_key=_idempotency_key(request),
+            wait=False,
+            trace=_trace(request),
+        )
+
+    async def _submitted(self, request: Request, job: Job[Any], seconds: float | None) -> Response:
+        """Return the answer for an accepted job, after waiting for its end."""
+        record = job.record
+        if seconds is not None:
+            record = await self._wait(request, job, seconds)
+        headers = {"location": f"{root_of(request)}/v1/jobs/{record.id}"}
+        if seconds is None or not record.ended:
+            return self._job(request, record, 202, headers)
+        if "application/octet-stream" in request.headers.get("accept", ""):
+            response = await self._result(request, record)
+            response.headers.update(headers)
+            return response
+        return self._job(request, record, 200, headers)
+
+    async def list_jobs(self, request: Request) -> Response:
+        """Return a page of jobs."""
+        identity = require(request, TokenScope.READ)
+        parameters = _query(request, "state", "q", "limit", "before", "tenant")
+        tenant = parameters.text("tenant")
+        if tenant is not None and identity.visible_tenant is not None and tenant != identity.tenant:
+            raise InvalidParameterError("tenant needs a token with the scope admin")
+        states = parameters.words("state")
+        unknown = sorted(set(states) - set(JobState))
+        if unknown:
+            raise InvalidParameterError(
+                f"there is no state {unknown[0][:100]!r}; expected one of {', '.join(JobState)}"
+            )
+        page = await self._optimizer.list(
+            JobQuery(
+                tenant=identity.visible_tenant if tenant is None else tenant,
+                states=frozenset(map(JobState, states)),
+                text=(parameters.text("q") or "")[:300],
+                before=parameters.text("before"),
+                limit=parameters.integer("limit", 50, 1, MOST_JOBS),
+            )
+        )
+        root = root_of(request)
+        return json_response({"jobs": [job_json(record, root) for record in page.jobs], "next": page.next})
+
+    async def find(self, request: Request) -> Response:
+        """Return a job, after waiting for its end."""
+        job, seconds = await self._find(request, TokenScope.READ), _query(request, "wait").seconds("wait")
+        return self._job(request, job.record if seconds is None else await self._wait(request, job, seconds))
+
+    async def result(self, request: Request) -> Response:
+        """Return the bytes of a result."""
+        job, seconds = await self._find(request, TokenScope.READ), _query(request, "wait").seconds("wait")
+        record = job.record if seconds is None else await self._wait(request, job, seconds)
+        return await self._result(request, await self._stored(request, job, record))
+
+    async def model(self, request: Request) -> Response:
+        """Return the bytes of a model."""
+        record = (await self._find(request, TokenScope.READ)).record
+        name = file_name(record.name, record.kind)
+        return await blob_response(
+            request, self._optimizer.store, record.model_digest, record.model_size, name=name, kind=record.kind
+        )
+
+    async def report(self, request: Request) -> Response:
+        """Return the report, an HTML page."""
+        job = await self._find(request, TokenScope.READ)
+        record = await self._stored(request, job, job.record)
+        _check_ended(record)
+        # The opener policy of other answers would forbid a page in a sandbox.
+        headers = {"content-security-policy": REPORT_POLICY, "cross-origin-opener-policy": ""}
+        return HTMLResponse(await job.report(), 200, headers)
+
+    async def events(self, request: Request) -> Response:
+        """Return the events of a job, as they happen."""
+        job = await self._find(request, TokenScope.READ)
+        parameters = _query(request, "after")
+        last = request.headers.get("last-event-id", "").strip()
+        # A browser that connects again has the first query and a newer header.
+        source = Parameters([("Last-Event-ID", last)], ["Last-Event-ID"]) if last else parameters
+        after = source.integer("Last-Event-ID" if last else "after", 0, 0, 2**63 - 1)
+        events = job.events(after)
+        if last and job.record.ended and await self._has_all(job, after):
+            # A browser connects again after the end of a stream. This answer stops it.
+            return Response(None, 204)
+        return EventStream(self._service, JobSource(self._optimizer, job.record, events, after))
+
+    async def _has_all(self, job: Job[Any], after: int) -> bool:
+        """Return whether a job that has ended has no events after one."""
+        async for _ in job.events(after):
+            return False
+        return True
+
+    async def news(self, request: Request) -> Response:
+        """Return the events of all jobs of the tenant, as they happen."""
+        identity = require(request, TokenScope.READ)
+        kinds = _query(request, "kinds").words("kinds") or ("state",)
+        unknown = sorted(set(kinds) - set(EVENT_KINDS))
+        if unknown:
+            raise InvalidParameterError(
+                f"there is no kind of events {unknown[0][:100]!r}; expected one of {', '.join(EVENT_KINDS)}"
+            )
+        self._optimizer.check_open()
+        news = self._optimizer.listen(kinds, tenant=identity.visible_tenant)
+        return EventStream(self._service, NewsSource(news, root_of(request)))
+
+    async def delete(self, request: Request) -> Response:
+        """Cancel a job, or remove one that has ended."""
+        job = await self._find(request, TokenScope.SUBMIT)
+        if _query(request, "remove").flag("remove", default=False):
+            await self._optimizer.remove(job.id, tenant=job.record.tenant)
+            return Response(None, 204)
+        record: JobRecord | None = job.record
+        if not job.record.ended:
+            # A store that fails delays the end; the cancellation is effective all the same.
+            record = await wait_for(request, self._optimizer, job.cancel, STORE_SECONDS)
+        record = record or job.record
+        return self._job(request, record, 200 if record.ended else 202)
+
+    async def retry(self, request: Request) -> Response:
+        """Submit the model of a job again, with the same pipeline and options."""
+        job = await self._find(request, TokenScope.SUBMIT)
+        record, seconds = job.record, _query(request, "wait").seconds("wait")
+        if record.kind not in suffixes():
+            raise InvalidJobError(
+                f"job {record.id} has a module of the class {record.kind!r}, and not a file; submit it in the program"
+            )
+        async with self._model_of(record) as model:
+            again = await self._optimizer.submit(
+                model,
+                kind=record.kind,
+                # A pass may have converted the model to another IR.
+                result_kind=record.result_kind if record.result_kind in suffixes() else None,
+                pipeline=record.pipeline,
+                name=record.name,
+                tenant=record.tenant,
+                priority=record.priority,
+                deadline=_seconds(record),
+                options=record.options,
+                idempotency_key=_idempotency_key(request),
+                wait=False,
+                trace=_trace(request),
+            )
+        return await self._submitted(request, again, seconds)
+
+    def _job(
+        self, request: Request, record: JobRecord, status: int = 200, headers: Mapping[str, str] | None = None
+    ) -> Response:
+        return json_response(job_json(record, root_of(request)), status, headers)
+
+    async def _find(self, request: Request, scope: TokenScope) -> Job[Any]:
+        """Return the job in the path.
+
+        Raises:
+            UnknownJobError: if there is none that the sender may see.
+
+        """
+        identity = require(request, scope)
+        job_id = str(request.path_params["id"])
+        if not self._optimizer.is_open:
+            self._optimizer.check_open()
+        if not _ID.fullmatch(job_id):
+            raise UnknownJobError(f"there is no job {job_id[:100]!r}; it may have expired")
+        return await self._optimizer.find(job_id, tenant=identity.visible_tenant)
+
+    async def _wait(self, request: Request, job: Job[Any], seconds: float) -> JobRecord:
+        """Wait for the end of a job; return its record."""
+        seconds = min(seconds, self._service.max_wait)
+        return await wait_for(request, self._optimizer, job.wait, seconds) or job.record
+
+    async def _stored(self, request: Request, job: Job[Any], record: JobRecord) -> JobRecord:
+        """Return the record of a job, whose result is stored if it has ended.
+
+        Raises:
+            JobsUnavailableError: if the result cannot be stored.
+
+        """
+        if not record.ended:
+            return record
+        # The state changes shortly before the end is stored.
+        stored = await wait_for(request, self._optimizer, job.wait, STORE_SECONDS)
+        if stored is None:
+            raise JobsUnavailableError(f"the end of job {record.id} is not stored yet; repeat the request")
+        return stored
+
+    async def _result(self, request: Request, record: JobRecord) -> Response:
+        """Return the bytes of the result of a job.
+
+        Raises:
+            NoResultError: if the job has not ended.
+            JobFailedError: if it has failed.
+            JobCancelledError: if it was cancelled.
+
+        """
+        _check_ended(record)
+        if record.state is JobState.FAILED and record.failure is not None:
+            raise JobFailedError(record.failure)
+        if record.result_digest is None or record.result_size is None:
+            raise JobCancelledError(f"job {record.id} was cancelled, so that it has no result")
+        name, kind = file_name(record.name, record.result_kind), record.result_kind
+        return await blob_response(
+            request, self._optimizer.store, record.result_digest, record.result_size, name=name, kind=kind
+        )
+
+    @asynccontextmanager
+    async def _model_of(self, record: JobRecord) -> AsyncGenerator[bytes | Path]:
+        """Return the model of a job, in a temporary file if it is large.
+
+        Raises:
+            NoResultError: if it has expired.
+
+        """
+        store, digest = self._optimizer.store, record.model_digest
+        try:
+            if record.model_size <= CHUNK:
+                yield await read_blob(store, digest)
+                return
+            folder = await run_sync(partial(mkdtemp, prefix="apass-upload-", dir=self._service.upload_folder))
+            try:
+                path = Path(folder, f"model{record.kind}")
+                await write_blob(store, digest, path)
+                yield path
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await run_sync(partial(rmtree, folder, ignore_errors=True))
+        except KeyError:
+            raise NoResultError(f"the model of job {record.id} has expired") from None
+
+
+def _query(request: Request, *known: str) -> Parameters:
+    return Parameters(request.query_params.multi_items(), known)
+
+
+def _check_ended(record: JobRecord) -> None:
+    if not record.ended:
+        raise NoResultError(f"job {record.id} is {record.state}; wait for its end, for example with ?wait=30")
+
+
+def _suffix(text: str | None) -> str | None:
+    """Return a suffix with its dot."""
+    return None if not text else f".{text.lower().removeprefix('.')}"
+
+
+def _seconds(record: JobRecord) -> float | None:
+    """Return the deadline of a job as it was submitted."""
+    # The difference has an error of rounding, which may exceed the longest deadline.
+    return None if record.deadline is None else max(0.001, round(record.deadline - record.created, 3))
+
+
+def _idempotency_key(request: Request) -> str | None:
+    key = request.headers.get("idempotency-key")
+    if key is not None and not (0 < len(key) <= 300 and key.isascii() and key.isprintable()):
+        raise BadRequestError("the header Idempotency-Key must have 1 to 300 printable ASCII characters")
+    return key
+
+
+def _trace(request: Request) -> str | None:
+    """Return the `traceparent` of a request, if it is valid."""
+    trace = request.headers.get("traceparent", "")
+    return trace if _TRACE.fullmatch(trace) else None

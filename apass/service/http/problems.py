@@ -1,0 +1,167 @@
+"""Errors as `application/problem+json` (RFC 9457)."""
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from math import ceil
+from typing import Any, Final
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from apass.service.errors import (
+    JobFailedError,
+    JobsUnavailableError,
+    OptimizerClosedError,
+    QueueFullError,
+    ServiceError,
+)
+from apass.service.http.records import failure_json
+
+__all__ = [
+    "PROBLEM",
+    "BadRequestError",
+    "ForbiddenError",
+    "InvalidParameterError",
+    "SlowRequestError",
+    "UnauthorizedError",
+    "UnsupportedMediaTypeError",
+    "problem_json",
+    "problem_of",
+    "problem_of_bug",
+    "problem_of_http",
+]
+
+PROBLEM: Final = "application/problem+json"
+"""The content type of errors."""
+
+TYPE: Final = "urn:apass:"
+"""The `type` of a problem is this and the name of the class of the error."""
+
+PAUSES: Final = {503: 5.0, 507: 60.0}
+"""The seconds of `Retry-After` for errors that have none of their own, by status."""
+
+
+class BadRequestError(ServiceError):
+    """The request cannot be parsed."""
+
+    status = 400
+    title = "the request is malformed"
+
+
+class UnauthorizedError(ServiceError):
+    """The request has no valid token.
+
+    Parameters:
+        message: what is wrong.
+        challenge: the value of `WWW-Authenticate`.
+
+    """
+
+    status = 401
+    title = "a valid token is needed"
+
+    def __init__(self, message: str, challenge: str) -> None:
+        super().__init__(message)
+        self.challenge = challenge
+        """The value of `WWW-Authenticate`."""
+
+
+class ForbiddenError(ServiceError):
+    """The request is not allowed."""
+
+    status = 403
+    title = "the request is not allowed"
+
+
+class SlowRequestError(ServiceError):
+    """The body of the request did not arrive in time."""
+
+    status = 408
+    title = "the request took too long"
+
+
+class UnsupportedMediaTypeError(ServiceError):
+    """The body has a content type or an encoding that the path does not accept."""
+
+    status = 415
+    title = "the content type is not supported"
+
+
+class InvalidParameterError(ServiceError, ValueError):
+    """A parameter is unknown, or has an invalid value."""
+
+    status = 422
+    title = "a parameter is invalid"
+
+
+def problem_json(error: ServiceError, **more: Any) -> dict[str, Any]:
+    """Return an error as values of JSON.
+
+    Parameters:
+        error: the error.
+        **more: further members.
+
+    """
+    values: dict[str, Any] = {
+        "type": f"{TYPE}{type(error).__name__}",
+        "title": error.title,
+        "status": _status(error),
+        "detail": str(error),
+    }
+    notes = [str(note) for note in getattr(error, "__notes__", ())]
+    if isinstance(error, JobFailedError):
+        values["failure"] = failure_json(error.failure)
+    elif notes:
+        values["notes"] = notes
+    pause = _pause(error)
+    if pause is not None:
+        values["retry_after"] = pause
+    return values | more
+
+
+def problem_of(error: ServiceError, **more: Any) -> Response:
+    """Return the answer for an error of the service."""
+    headers: dict[str, str] = {}
+    pause = _pause(error)
+    if pause is not None:
+        headers["retry-after"] = str(ceil(pause))
+    if isinstance(error, UnauthorizedError):
+        headers["www-authenticate"] = error.challenge
+    return _response(problem_json(error, **more), _status(error), headers)
+
+
+def problem_of_http(request: Request, error: HTTPException) -> Response:
+    """Return the answer for an error of the routing."""
+    title = HTTPStatus(error.status_code).phrase.lower()
+    detail = error.detail
+    if error.status_code == 404:
+        detail = f"there is no path {request.url.path!r}; GET v1/openapi.json describes all"
+    elif error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "")
+        detail = f"the path {request.url.path!r} has no method {request.method}; it has {allowed}"
+    values = {"type": "about:blank", "title": title, "status": error.status_code, "detail": detail}
+    return _response(values, error.status_code, dict(error.headers or {}))
+
+
+def problem_of_bug() -> Response:
+    """Return the answer for an unexpected error, which the server logs."""
+    detail = "the server has a bug; its log has the traceback"
+    values = {"type": "about:blank", "title": "internal server error", "status": 500, "detail": detail}
+    return _response(values, 500, {})
+
+
+def _status(error: ServiceError) -> int:
+    # A full disk is the one condition that a client cannot wait for.
+    return 507 if isinstance(error, JobsUnavailableError) and error.is_full else error.status
+
+
+def _pause(error: ServiceError) -> float | None:
+    if isinstance(error, QueueFullError):
+        return error.retry_after
+    return PAUSES[_status(error)] if isinstance(error, JobsUnavailableError | OptimizerClosedError) else None
+
+
+def _response(values: Mapping[str, Any], status: int, headers: Mapping[str, str]) -> Response:
+    return Response(json.dumps(values, separators=(",", ":")), status, headers, PROBLEM)
