@@ -19,7 +19,7 @@ def Increment(func: Any, mod: Module, ctx: apass.PassContext) -> Any:
 @apass.register_pass("jobs.WaitOnce")
 @apass.module_pass(opt_level=0)
 def WaitOnce(mod: Module, ctx: apass.PassContext) -> Module:
-    """Write the process id to the file `mod["wait"]` and never end; return if it exists."""
+    """Write the process id to the file `mod["wait"]`, and never end; once only."""
     if "wait" in mod and not Path(mod["wait"]).exists():
         part = Path(f"{mod['wait']}.part")
         part.write_text(str(os.getpid()))
