@@ -55,7 +55,8 @@ class LiveJob:
         self._observe: Observe | None = None
         self._next_id = record.attempts * ATTEMPT + 1
         self._last_dropped = 0
-        self._news = anyio.Event()
+        self._news: anyio.Event | None = None
+        """Set at the next event; None if nothing waits for it."""
         self.add_event("state", time(), state_data(record))
         # The job may not be stored yet. `announce` makes its first event known when it is.
         self._observe = observe
@@ -125,11 +126,14 @@ class LiveJob:
 
     def wake(self) -> None:
         """Wake those that wait for events or the end."""
-        self._news.set()
-        self._news = anyio.Event()
+        if self._news is not None:
+            self._news.set()
+            self._news = None
 
     async def wait_for_news(self) -> None:
         """Wait for the next event, or the end."""
+        if self._news is None:
+            self._news = anyio.Event()
         await self._news.wait()
 
 
