@@ -49,9 +49,9 @@ class MemoryJobStore:
     async def add(self, job: JobRecord, model: Blob) -> JobRecord:
         """Store a job; see `JobStore`."""
         data = await _bytes_of(model)
-        missing = {job.result_digest, job.report_digest} - {None, model.digest, *self._blobs}
-        if missing:
-            raise KeyError(*missing)
+        for digest in (job.result_digest, job.report_digest):
+            if digest is not None and digest != model.digest and digest not in self._blobs:
+                raise KeyError(digest)
         if job.idempotency_key is not None:
             earlier = self._idempotent.setdefault((job.tenant, job.idempotency_key), job.id)
             if earlier != job.id:
