@@ -194,7 +194,7 @@ async def _transform(work: Work) -> tuple[int, int, bool, str, bytes | Path | No
     plugin = file_format.plugin
     mod = await _call(work, plugin.adapter, lambda: _read(work, file_format, is_file=is_file))
     before = file_format.size(mod)
-    result = await pipeline.run(mod, name=work.name)
+    result = await pipeline.run(mod, name=work.name, donate=True)
     if result is mod and work.kind == work.result_kind:
         return before, before, False, work.kind, None
     after = file_format.size(result)
