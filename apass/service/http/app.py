@@ -17,6 +17,7 @@ from apass.service.http.auth import Authenticator
 from apass.service.http.catalogue import CatalogueHandlers
 from apass.service.http.health import HealthHandlers
 from apass.service.http.jobs import JobHandlers
+from apass.service.http.page import StaticFile, page_files
 from apass.service.http.problems import problem_of, problem_of_bug, problem_of_http
 from apass.service.http.requests import Service
 from apass.service.http.security import Guard
@@ -84,8 +85,13 @@ def create_app(
         heartbeat=heartbeat,
         upload_folder=upload_folder,
     )
+    static: Mapping[str, StaticFile] = page_files() if page else {}
+    handlers: Mapping[str, Mapping[str, Handler]] = {
+        **_handlers(service),
+        **{path: {"GET": file.get} for path, file in static.items()},
+    }
     app = Starlette(
-        routes=[_route(path, handlers) for path, handlers in _handlers(service).items()],
+        routes=[_route(path, methods) for path, methods in handlers.items()],
         lifespan=_lifespan(optimizer),
         exception_handlers={
             ServiceError: _answer_error(optimizer),
@@ -95,7 +101,14 @@ def create_app(
     )
     # A redirect would contain the header `Host`, which may be forged.
     app.router.redirect_slashes = False
-    return Guard(app, auth=auth, allow_remote=allow_remote, hosts=hosts, behind_proxy=behind_proxy, open_paths=())
+    return Guard(
+        app,
+        auth=auth,
+        allow_remote=allow_remote,
+        hosts=hosts,
+        behind_proxy=behind_proxy,
+        open_paths=("/v1/openapi.json", *static),
+    )
 
 
 def _handlers(service: Service) -> Mapping[str, Mapping[str, Handler]]:
@@ -114,6 +127,7 @@ def _handlers(service: Service) -> Mapping[str, Mapping[str, Handler]]:
         "/v1/pipelines": {"GET": catalogue.pipelines},
         "/v1/plan": {"POST": catalogue.plan},
         "/v1/status": {"GET": health.status},
+        "/v1/openapi.json": {"GET": health.openapi},
         "/metrics": {"GET": health.metrics},
         "/healthz": {"GET": health.live},
         "/readyz": {"GET": health.ready},

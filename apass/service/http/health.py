@@ -14,8 +14,9 @@ from apass.batch.formats import suffixes
 from apass.core.config import list_configs
 from apass.service.errors import JobsUnavailableError
 from apass.service.http.auth import TokenScope
+from apass.service.http.openapi import describe_api
 from apass.service.http.records import json_response
-from apass.service.http.requests import Service, require
+from apass.service.http.requests import Service, require, root_of
 from apass.service.metrics import ServiceMetrics
 from apass.util.version import __version__
 
@@ -47,6 +48,10 @@ class HealthHandlers:
         if reason is None:
             return json_response({"status": "ready"})
         return json_response({"status": "not ready", "reason": reason}, 503, {"retry-after": "5"})
+
+    async def openapi(self, request: Request) -> Response:
+        """Return the description of the interface."""
+        return json_response(describe_api(root_of(request)))
 
     async def metrics(self, request: Request) -> Response:
         """Return the metrics of the optimizer's `ServiceMetrics`."""
@@ -85,6 +90,7 @@ class HealthHandlers:
             values["server"] = {
                 "queued": status.queued,
                 "running": status.running,
+                "workers": status.workers,
                 "jobs": status.jobs,
                 "oldest": status.oldest,
                 "error": status.error,

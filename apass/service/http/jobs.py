@@ -28,7 +28,7 @@ from apass.service.http.auth import TokenScope
 from apass.service.http.contents import blob_response, file_name
 from apass.service.http.events import EventStream, JobSource, NewsSource
 from apass.service.http.parameters import Parameters
-from apass.service.http.problems import BadRequestError, InvalidParameterError
+from apass.service.http.problems import BadRequestError, InvalidParameterError, problem_of
 from apass.service.http.records import job_json, json_response
 from apass.service.http.requests import Service, require, root_of, wait_for
 from apass.service.http.security import REPORT_POLICY
@@ -181,7 +181,11 @@ class JobHandlers:
         """Return the bytes of a result."""
         job, seconds = await self._find(request, TokenScope.READ), _query(request, "wait").seconds("wait")
         record = job.record if seconds is None else await self._wait(request, job, seconds)
-        return await self._result(request, await self._stored(request, job, record))
+        try:
+            return await self._result(request, await self._stored(request, job, record))
+        except JobFailedError as error:
+            # This request is right; it conflicts with the state of the job.
+            return problem_of(error, 409, job=job.id)
 
     async def model(self, request: Request) -> Response:
         """Return the bytes of a model."""

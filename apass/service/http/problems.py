@@ -121,15 +121,25 @@ def problem_json(error: ServiceError, **more: Any) -> dict[str, Any]:
     return values | more
 
 
-def problem_of(error: ServiceError, **more: Any) -> Response:
-    """Return the answer for an error of the service."""
+def problem_of(error: ServiceError, status: int | None = None, **more: Any) -> Response:
+    """Return the answer for an error of the service.
+
+    Parameters:
+        error: the error.
+        status: the HTTP status; by default that of the class.
+        **more: further members.
+
+    """
     headers: dict[str, str] = {}
     pause = _pause(error)
     if pause is not None:
         headers["retry-after"] = str(ceil(pause))
     if isinstance(error, UnauthorizedError):
         headers["www-authenticate"] = error.challenge
-    return _response(problem_json(error, **more), _status(error), headers)
+    values = problem_json(error, **more)
+    if status is not None:
+        values["status"] = status
+    return _response(values, values["status"], headers)
 
 
 def problem_of_http(request: Request, error: HTTPException) -> Response:
