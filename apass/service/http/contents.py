@@ -11,8 +11,9 @@ from starlette.responses import Response, StreamingResponse
 
 from apass.batch.formats import suffixes
 from apass.service.errors import NoResultError
-from apass.service.http.uploads import clean_name, media_type
+from apass.service.http.uploads import media_type
 from apass.service.job_store import CHUNK, JobStore
+from apass.util.printable import printable
 
 __all__ = ["blob_response", "file_name"]
 
@@ -105,13 +106,14 @@ def _matches(header: str | None, tag: str) -> bool:
 def file_name(name: str, kind: str) -> str:
     """Return the name of a file for a job with a label, with the suffix of its kind.
 
-    >>> file_name("lenet.onnx", ".mlir"), file_name("../a b", ".onnx")
-    ('lenet.mlir', 'a b.onnx')
+    >>> file_name("lenet.onnx", ".mlir"), file_name("../a b", ".onnx"), file_name("..", "builtins:dict")
+    ('lenet.mlir', 'a b.onnx', 'model')
     """
-    path = PurePosixPath(clean_name(name) or "model")
+    path = PurePosixPath(printable(name))
+    last = path.name if path.name not in ("", "..") else "model"
     if kind not in suffixes():
-        return path.name
-    return f"{path.stem if path.suffix.lower() in suffixes() else path.name}{kind}"
+        return last
+    return f"{path.stem if path.suffix.lower() in suffixes() else last}{kind}"
 
 
 def _disposition(name: str) -> str:

@@ -378,7 +378,7 @@ def suffix_of_type(content_type: str) -> str | None:
 def media_type(suffix: str) -> str:
     """Return the content type of model files with a suffix.
 
-    >>> media_type(".onnx"), media_type(".mlir"), media_type("builtins.dict")
+    >>> media_type(".onnx"), media_type(".mlir"), media_type("builtins:dict")
     ('application/onnx', 'application/x-mlir', 'application/octet-stream')
     """
     if suffix not in suffixes():

@@ -1,0 +1,208 @@
+"""Real HTTP servers in the event loop of a test, and clients that misbehave."""
+
+import json
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, MutableMapping
+from contextlib import asynccontextmanager, contextmanager
+from importlib import import_module
+from typing import Any
+
+import anyio
+import httpx
+import uvicorn
+from anyio.abc import SocketStream
+from hypercorn.config import Config
+from sniffio import current_async_library
+
+from apass.service import Optimizer, create_app
+from apass.service.http.openapi import describe_api
+
+__all__ = ["RawClient", "check_answer", "client_of", "raw_client", "served", "serving", "until"]
+
+ASGIApp = Callable[
+    [MutableMapping[str, Any], Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Awaitable[None]
+]
+
+TIMEOUT = 30.0
+"""Seconds after which a request of a test fails."""
+
+
+class _Uvicorn(uvicorn.Server):
+    """A uvicorn server that leaves the signals to pytest."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Do nothing."""
+        yield
+
+
+@asynccontextmanager
+async def serving(app: ASGIApp, server: str | None = None) -> AsyncGenerator[str]:
+    """Serve an application in the block, on a free port of this machine; yield its address.
+
+    Parameters:
+        app: the application.
+        server: `uvicorn`, which needs asyncio, or `hypercorn`; by default uvicorn on asyncio, and hypercorn on trio.
+
+    """
+    library = current_async_library()
+    server = server or {"asyncio": "uvicorn", "trio": "hypercorn"}[library]
+    # The socket listens before the server runs: a client that is early waits.
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        async with anyio.create_task_group() as group:
+            if server == "uvicorn":
+                config = uvicorn.Config(app, log_level="critical", lifespan="on", timeout_graceful_shutdown=5)
+                instance = _Uvicorn(config)
+                group.start_soon(instance.serve, [listener])
+                yield address
+                instance.should_exit = True
+            else:
+                settings = Config()
+                settings.bind = [f"fd://{listener.detach()}"]
+                settings.errorlog = None
+                settings.graceful_timeout = 1
+                stop = anyio.Event()
+                serve: Any = import_module(f"hypercorn.{library}").serve
+
+                async def run() -> None:
+                    await serve(app, settings, shutdown_trigger=stop.wait)
+
+                group.start_soon(run)
+                yield address
+                stop.set()
+
+
+@asynccontextmanager
+async def client_of(address: str, **options: Any) -> AsyncGenerator[httpx.AsyncClient]:
+    """Connect to a server; every answer in JSON must agree with the OpenAPI description."""
+    hooks = {"response": [check_answer]}
+    async with httpx.AsyncClient(base_url=address, timeout=TIMEOUT, event_hooks=hooks, **options) as client:
+        yield client
+
+
+@asynccontextmanager
+async def served(
+    optimizer: Optimizer, *, server: str | None = None, **options: Any
+) -> AsyncGenerator[httpx.AsyncClient]:
+    """Serve an optimizer in the block; yield a client of it.
+
+    Parameters:
+        optimizer: the optimizer, which the application opens.
+        server: see `serving`.
+        **options: those of `create_app`.
+
+    """
+    async with serving(create_app(optimizer, **options), server) as address, client_of(address) as client:
+        yield client
+
+
+async def check_answer(response: httpx.Response) -> None:
+    """Raise AssertionError if an answer in JSON does not agree with the OpenAPI description."""
+    content_type = response.headers.get("content-type", "").partition(";")[0]
+    assert response.headers["x-content-type-options"] == "nosniff"
+    if "json" not in content_type or response.request.method == "HEAD":
+        return
+    await response.aread()
+    api = describe_api()
+    operation = _operation(api, response.request)
+    if operation is None:
+        assert response.status_code in (404, 405)
+        return
+    status = str(response.status_code)
+    assert status in operation["responses"], f"{response.request.method} {response.request.url}: status {status}"
+    schema = operation["responses"][status]["content"][content_type]["schema"]
+    validate(response.json(), schema, api)
+
+
+def validate(value: object, schema: Mapping[str, Any], api: Mapping[str, Any]) -> None:
+    """Raise an error if a value does not agree with a schema of the description."""
+    jsonschema: Any = import_module("jsonschema")
+    validator = jsonschema.Draft202012Validator({**schema, "components": api["components"]})
+    validator.validate(value)
+
+
+def _operation(api: Mapping[str, Any], request: httpx.Request) -> Mapping[str, Any] | None:
+    """Return the description of a request; None if there is none."""
+    parts = request.url.path.removeprefix("/").split("/")
+    for path, methods in api["paths"].items():
+        pattern = path.removeprefix("/").split("/")
+        if len(pattern) == len(parts) and all(one in (two, "{id}") for one, two in zip(pattern, parts, strict=True)):
+            operation: Mapping[str, Any] | None = methods.get(request.method.lower())
+            return operation
+    return None
+
+
+class RawClient:
+    """A connection on which a test sends any bytes.
+
+    Parameters:
+        stream: the connection.
+
+    """
+
+    def __init__(self, stream: SocketStream) -> None:
+        self.stream = stream
+        """The connection."""
+        self._data = b""
+
+    async def send(self, head: str, body: bytes = b"") -> None:
+        """Send a request line and headers, with line breaks as in the source, and the beginning of a body."""
+        lines = "\r\n".join(line.strip() for line in head.strip().splitlines())
+        await self.stream.send(lines.encode("latin-1") + b"\r\n\r\n" + body)
+
+    async def answer(self) -> tuple[int, dict[str, str], bytes]:
+        """Return the status, the headers and the body of the next answer."""
+        head = await self._until(b"\r\n\r\n")
+        status_line, *lines = head.decode("latin-1").split("\r\n")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        status = int(status_line.split()[1])
+        if status == 100:
+            return await self.answer()
+        size = int(headers.get("content-length", "0"))
+        while len(self._data) < size:
+            self._data += await self.stream.receive()
+        body, self._data = self._data[:size], self._data[size:]
+        return status, headers, body
+
+    async def problem(self) -> dict[str, Any]:
+        """Return the members of the next answer, which must be a problem."""
+        status, headers, body = await self.answer()
+        values: dict[str, Any] = json.loads(body)
+        assert (headers["content-type"], values["status"]) == ("application/problem+json", status)
+        return values
+
+    async def is_closed(self) -> bool:
+        """Read until the server closes the connection."""
+        try:
+            while True:
+                await self.stream.receive()
+        except (anyio.EndOfStream, anyio.BrokenResourceError):
+            return True
+
+    async def _until(self, end: bytes) -> bytes:
+        while end not in self._data:
+            self._data += await self.stream.receive()
+        head, _, self._data = self._data.partition(end)
+        return head
+
+
+@asynccontextmanager
+async def raw_client(client: httpx.AsyncClient) -> AsyncGenerator[RawClient]:
+    """Connect to the server of another client."""
+    url = client.base_url
+    with anyio.fail_after(TIMEOUT):
+        async with await anyio.connect_tcp(url.host, url.port or 80) as stream:
+            yield RawClient(stream)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until a condition holds that has no event, such as the contents of a folder.
+
+    Raises:
+        TimeoutError: if it never holds.
+
+    """
+    with anyio.fail_after(TIMEOUT):
+        while not condition():  # noqa: ASYNC110
+            await anyio.sleep(0.005)

@@ -1,0 +1,1 @@
+"""Tests of `apass/service/http`, mostly with real servers over loopback."""

@@ -1,0 +1,302 @@
+"""Bodies of requests: large, slow, broken off, malformed."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import httpx
+import pytest
+
+from apass.service import Limits, Optimizer
+from tests.helpers.full_disk import tiny_disk
+from tests.helpers.http_servers import RawClient, raw_client, served, until
+from tests.service.http.models import IDENTITY
+
+pytestmark = [pytest.mark.anyio, pytest.mark.network]
+
+LIMIT = 3_000_000
+"""The limit of a model in these tests: more than what is kept in memory."""
+
+
+@asynccontextmanager
+async def limited(folder: Path, body_seconds: float = 60.0) -> AsyncGenerator[httpx.AsyncClient]:
+    """Serve an optimizer with a limit of models, and write large ones to a folder."""
+    optimizer = Optimizer({"default": "onnx.IdentityElimination"}, limits=Limits(model_bytes=LIMIT))
+    async with served(optimizer, upload_folder=folder, body_seconds=body_seconds) as client:
+        yield client
+
+
+def folder_contents(folder: Path) -> list[str]:
+    """Return the names of the files in a folder."""
+    return [file.name for file in folder.iterdir()]
+
+
+async def nothing_is_left(client: httpx.AsyncClient, folder: Path) -> None:
+    """Wait until there is no temporary file, and check that there is no job."""
+    await until(lambda: not any(folder.iterdir()))
+    assert (await client.get("/v1/jobs")).json()["jobs"] == []
+
+
+async def test_large_body_is_written_to_a_file(tmp_path: Path) -> None:
+    model = b"x" * LIMIT
+    async with limited(tmp_path) as client, raw_client(client) as raw:
+        await raw.send(
+            f"""POST /v1/jobs?suffix=onnx&wait=30 HTTP/1.1
+            Host: localhost
+            Content-Length: {LIMIT}""",
+            model[: LIMIT // 2],
+        )
+        # The rest is in memory until the next write.
+        await until(lambda: sum(file.stat().st_size for file in tmp_path.iterdir()) >= LIMIT // 4)
+        await raw.stream.send(model[LIMIT // 2 :])
+        status, headers, _ = await raw.answer()
+        assert (status, folder_contents(tmp_path)) == (200, [])
+        assert (await client.get(f"{headers['location']}/model")).content == model
+
+
+async def test_large_form_is_written_to_a_file(tmp_path: Path) -> None:
+    model = b"\r\n--x\r\n" * (LIMIT // 7)
+    async with limited(tmp_path) as client:
+        files = {"model": ("a.onnx", model)}
+        job = (await client.post("/v1/jobs", files=files, data={"wait": "30"})).json()
+        assert (await client.get(job["links"]["model"])).content == model
+        assert folder_contents(tmp_path) == []
+
+
+@pytest.mark.parametrize("size", [100, 2_500_000], ids=["small", "large"])
+async def test_half_a_body_stores_nothing(size: int, tmp_path: Path) -> None:
+    async with limited(tmp_path) as client:
+        async with raw_client(client) as raw:
+            head = f"""POST /v1/jobs?suffix=onnx HTTP/1.1
+                Host: localhost
+                Content-Length: {size}"""
+            await raw.send(head, b"x" * (size - 1))
+        await nothing_is_left(client, tmp_path)
+
+
+async def test_half_a_form_stores_nothing(tmp_path: Path) -> None:
+    async with limited(tmp_path) as client:
+        async with raw_client(client) as raw:
+            await raw.send(form_head(5_000_000), form_part("model") + b"x" * 2_000_000)
+        await nothing_is_left(client, tmp_path)
+
+
+async def test_slow_body_is_given_up(tmp_path: Path) -> None:
+    async with limited(tmp_path, body_seconds=0.1) as client:
+        async with raw_client(client) as raw:
+            await raw.send(
+                """POST /v1/jobs?suffix=onnx HTTP/1.1
+                Host: localhost
+                Content-Length: 100""",
+                b"slow",
+            )
+            problem = await raw.problem()
+            assert (problem["status"], problem["type"]) == (408, "urn:apass:SlowRequestError")
+            assert problem["detail"].startswith("4 bytes of the body arrived")
+            assert await raw.is_closed()
+        await nothing_is_left(client, tmp_path)
+
+
+async def test_declared_size_is_refused_before_the_body(tmp_path: Path) -> None:
+    async with limited(tmp_path) as client, raw_client(client) as raw:
+        await raw.send(
+            f"""POST /v1/jobs?suffix=onnx HTTP/1.1
+            Host: localhost
+            Content-Length: {LIMIT + 1}"""
+        )
+        problem = await raw.problem()
+        assert (problem["status"], problem["type"]) == (413, "urn:apass:ModelTooLargeError")
+        assert problem["detail"] == "the body has more than 3,000,000 bytes, which is the limit"
+
+
+async def test_client_that_asks_first_sends_no_body(tmp_path: Path) -> None:
+    async with limited(tmp_path) as client, raw_client(client) as raw:
+        await raw.send(
+            f"""POST /v1/jobs?suffix=onnx HTTP/1.1
+            Host: localhost
+            Expect: 100-continue
+            Content-Length: {LIMIT + 1}"""
+        )
+        assert (await raw.problem())["status"] == 413
+        assert await raw.is_closed()
+
+
+async def test_body_without_size_is_refused_on_the_way(tmp_path: Path) -> None:
+    chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
+    async with limited(tmp_path) as client:
+        async with raw_client(client) as raw:
+            await raw.send(
+                """POST /v1/jobs?suffix=onnx HTTP/1.1
+                Host: localhost
+                Transfer-Encoding: chunked"""
+            )
+            # The answer arrives although the client does not stop.
+            async with anyio.create_task_group() as group:
+                group.start_soon(send_endlessly, raw, chunk)
+                problem = await raw.problem()
+                group.cancel_scope.cancel()
+            assert problem["status"] == 413
+        await nothing_is_left(client, tmp_path)
+
+
+async def send_endlessly(raw: RawClient, data: bytes) -> None:
+    """Send the same bytes until the server closes the connection."""
+    try:
+        while True:
+            await raw.stream.send(data)
+    except anyio.BrokenResourceError:
+        return
+
+
+async def test_chunked_body_is_accepted(tmp_path: Path) -> None:
+    async def chunks() -> AsyncGenerator[bytes]:
+        for index in range(0, len(IDENTITY), 10):
+            yield IDENTITY[index : index + 10]
+
+    async with limited(tmp_path) as client:
+        answer = await client.post("/v1/jobs", params={"suffix": "onnx", "wait": 30}, content=chunks())
+        assert answer.json()["state"] == "done"
+
+
+@pytest.mark.parametrize("body", [b"", b"--x\r\nContent-Disposition: form-data; name=model\r\n\r\n\r\n--x--\r\n"])
+async def test_empty_model_is_refused(body: bytes, tmp_path: Path) -> None:
+    async with limited(tmp_path) as client:
+        headers = {"content-type": "multipart/form-data; boundary=x"} if body else {}
+        answer = await client.post("/v1/jobs", params={"suffix": "onnx"}, content=body, headers=headers)
+        assert (answer.status_code, "the model has no bytes" in answer.json()["detail"]) == (400, True)
+
+
+async def test_compressed_body_is_refused(tmp_path: Path) -> None:
+    async with limited(tmp_path) as client:
+        headers = {"content-encoding": "gzip"}
+        answer = await client.post("/v1/jobs", params={"suffix": "onnx"}, content=b"x", headers=headers)
+        assert (answer.status_code, answer.json()["type"]) == (415, "urn:apass:UnsupportedMediaTypeError")
+
+
+def form_head(size: int, boundary: str = "; boundary=x") -> str:
+    """Return the head of a request with a form."""
+    return f"""POST /v1/jobs?suffix=onnx HTTP/1.1
+        Host: localhost
+        Content-Type: multipart/form-data{boundary}
+        Content-Length: {size}"""
+
+
+def form_part(name: str, more: str = "") -> bytes:
+    """Return the head of a part of a form."""
+    return f'--x\r\nContent-Disposition: form-data; name="{name}"{more}\r\n\r\n'.encode()
+
+
+END = b"\r\n--x--\r\n"
+
+MANY_FIELDS = b"".join(form_part(f"f{index}") + b"1\r\n" for index in range(101))
+
+
+@pytest.mark.parametrize(
+    ("body", "boundary", "message"),
+    [
+        (b"junk", "; boundary=x", "the form cannot be parsed"),
+        (b"", "", "has no boundary"),
+        (b"--x--\r\n", "; boundary=" + "x" * 300, "the form cannot be parsed: Boundary length 300"),
+        (form_part("model") + b"abc", "; boundary=x", "the form ends within a part"),
+        (form_part("name") + b"a.onnx" + END, "; boundary=x", "the form has no part named 'model'"),
+        (form_part("model") + b"a\r\n" + form_part("model") + b"b" + END, "; boundary=x", "two parts named 'model'"),
+        (form_part("other", '; filename="x"') + b"b" + END, "; boundary=x", "the form has a file named 'other'"),
+        (form_part("name") + b"\xff\xfe" + END, "; boundary=x", "the field 'name' is not in UTF-8"),
+        (form_part("name") + b"x" * 300_000 + END, "; boundary=x", "the fields of the form have more than 262,144"),
+        (MANY_FIELDS, "; boundary=x", "the form has more than 100 fields"),
+        (
+            form_part("model", "\r\nContent-Transfer-Encoding: base64") + b"YQ==" + END,
+            "; boundary=x",
+            "the form has a part with a transfer encoding",
+        ),
+        (
+            b"--x\r\n" + b"A: b\r\n" * 1_000 + b"\r\n",
+            "; boundary=x",
+            "the form cannot be parsed",
+        ),
+    ],
+    ids=[
+        "junk",
+        "no boundary",
+        "long boundary",
+        "no end",
+        "no model",
+        "two models",
+        "other file",
+        "encoding",
+        "long field",
+        "many fields",
+        "base64",
+        "many headers",
+    ],
+)
+async def test_malformed_form_is_refused(body: bytes, boundary: str, message: str, tmp_path: Path) -> None:
+    async with limited(tmp_path) as client, raw_client(client) as raw:
+        await raw.send(form_head(len(body), boundary), body)
+        problem = await raw.problem()
+        assert (problem["status"], message in problem["detail"]) == (400, True), problem
+        await nothing_is_left(client, tmp_path)
+
+
+async def test_unknown_field_of_a_form_is_refused(tmp_path: Path) -> None:
+    async with limited(tmp_path) as client:
+        answer = await client.post("/v1/jobs", files={"model": ("a.onnx", IDENTITY)}, data={"pipelines": "x"})
+        assert (answer.status_code, "did you mean 'pipeline'?" in answer.json()["detail"]) == (422, True)
+        await nothing_is_left(client, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file_name", "name"),
+    [
+        ("../../etc/passwd.onnx", "passwd.onnx"),
+        ("C:\\models\\net.onnx", "net.onnx"),
+        ("a\x1b[2Jb.onnx", "a\\x1b[2Jb.onnx"),
+        ("a" * 1000 + ".onnx", "a" * 195 + ".onnx"),
+        ("ключ \u202e.onnx", "ключ \\u202e.onnx"),
+        ("", "model.onnx"),
+        ("..", ".."),
+    ],
+)
+async def test_hostile_file_name_is_only_a_label(file_name: str, name: str, tmp_path: Path) -> None:
+    async with limited(tmp_path) as client:
+        quoted = file_name.replace("\\", "\\\\").encode()
+        disposition = b'--x\r\nContent-Disposition: form-data; name="model"; filename="' + quoted + b'"\r\n\r\n'
+        headers = {"content-type": "multipart/form-data; boundary=x"}
+        params = {"suffix": "onnx", "wait": "30"}
+        answer = await client.post("/v1/jobs", params=params, content=disposition + IDENTITY + END, headers=headers)
+        assert (answer.json()["name"], answer.json()["state"]) == (name, "done")
+        shown = await client.get(answer.json()["links"]["result"])
+        assert (shown.status_code, "\n" in shown.headers["content-disposition"]) == (200, False)
+        assert folder_contents(tmp_path) == []
+
+
+async def test_missing_upload_folder_is_unavailable(tmp_path: Path) -> None:
+    async with limited(tmp_path / "missing") as client:
+        answer = await client.post("/v1/jobs", params={"suffix": "onnx"}, content=b"x" * 2_000_000)
+        assert (answer.status_code, answer.json()["type"]) == (503, "urn:apass:JobsUnavailableError")
+        assert (await client.get("/healthz")).status_code == 200
+
+
+@pytest.mark.process
+async def test_full_disk_has_its_own_status(tmp_path: Path) -> None:
+    with tiny_disk(tmp_path / "disk", 1_024) as folder:
+        async with limited(folder) as client:
+            answer = await client.post("/v1/jobs", params={"suffix": "onnx"}, content=b"x" * 2_500_000)
+            assert (answer.status_code, "retry-after" in answer.headers) == (507, True)
+            assert folder_contents(folder) == []
+            small = await client.post("/v1/jobs", params={"suffix": "onnx", "wait": 30}, content=IDENTITY)
+            assert small.json()["state"] == "done"
+
+
+async def test_headers_cannot_be_injected(tmp_path: Path) -> None:
+    async with limited(tmp_path) as client:
+        name = 'a"\r\nSet-Cookie: x=1\r\n\r\n.onnx'
+        answer = await client.post("/v1/jobs", params={"name": name, "wait": 30}, content=IDENTITY)
+        for path in (answer.json()["links"]["result"], answer.json()["links"]["model"]):
+            shown = await client.get(path)
+            assert (shown.status_code, "set-cookie" in shown.headers) == (200, False)
+            assert shown.headers["content-disposition"] == (
+                'attachment; filename="a__r_nSet-Cookie_ x_1_r_n_r_n.onnx"; '
+                "filename*=UTF-8''a%22%5Cr%5CnSet-Cookie%3A%20x%3D1%5Cr%5Cn%5Cr%5Cn.onnx"
+            )
