@@ -223,6 +223,8 @@ class _Spool:
 
     async def discard(self) -> None:
         """Remove the file."""
+        if self._file is None:
+            return
         with anyio.CancelScope(shield=True):
             await run_sync(self._remove)
 
