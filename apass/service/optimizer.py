@@ -471,7 +471,8 @@ class Optimizer:
                     raise ValueError(f"names have at most 300 characters, got {len(text)}")
         except (TypeError, ValueError) as error:
             raise InvalidJobError(str(error)) from error
-        self.make_context(options)
+        if options.config or options.required_pass or options.disabled_pass:
+            self.make_context(options)
         return priority
 
     def _seconds(self, deadline: float | None) -> float | None:
