@@ -17,7 +17,7 @@ from sniffio import current_async_library
 from apass.service import Optimizer, create_app
 from apass.service.http.openapi import describe_api
 
-__all__ = ["RawClient", "check_answer", "client_of", "raw_client", "served", "serving", "until"]
+__all__ = ["RawClient", "check_answer", "client_of", "raw_client", "served", "serving", "until", "validate_event"]
 
 ASGIApp = Callable[
     [MutableMapping[str, Any], Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Awaitable[None]
@@ -38,7 +38,7 @@ class _Uvicorn(uvicorn.Server):
 
 @asynccontextmanager
 async def serving(app: ASGIApp, server: str | None = None) -> AsyncGenerator[str]:
-    """Serve an application in the block, on a free port of this machine; yield its address.
+    """Serve an application on a free port of this machine; yield its address.
 
     Parameters:
         app: the application.
@@ -75,7 +75,10 @@ async def serving(app: ASGIApp, server: str | None = None) -> AsyncGenerator[str
 
 @asynccontextmanager
 async def client_of(address: str, **options: Any) -> AsyncGenerator[httpx.AsyncClient]:
-    """Connect to a server; every answer in JSON must agree with the OpenAPI description."""
+    """Connect to a server.
+
+    Every answer in JSON must agree with the OpenAPI description.
+    """
     hooks = {"response": [check_answer]}
     async with httpx.AsyncClient(base_url=address, timeout=TIMEOUT, event_hooks=hooks, **options) as client:
         yield client
@@ -98,7 +101,7 @@ async def served(
 
 
 async def check_answer(response: httpx.Response) -> None:
-    """Raise AssertionError if an answer in JSON does not agree with the OpenAPI description."""
+    """Check that an answer in JSON agrees with the OpenAPI description."""
     content_type = response.headers.get("content-type", "").partition(";")[0]
     assert response.headers["x-content-type-options"] == "nosniff"
     if "json" not in content_type or response.request.method == "HEAD":
@@ -120,6 +123,11 @@ def validate(value: object, schema: Mapping[str, Any], api: Mapping[str, Any]) -
     jsonschema: Any = import_module("jsonschema")
     validator = jsonschema.Draft202012Validator({**schema, "components": api["components"]})
     validator.validate(value)
+
+
+def validate_event(data: object) -> None:
+    """Raise an error if the data of an event does not agree with the description."""
+    validate(data, {"$ref": "#/components/schemas/Event"}, describe_api())
 
 
 def _operation(api: Mapping[str, Any], request: httpx.Request) -> Mapping[str, Any] | None:
@@ -147,7 +155,7 @@ class RawClient:
         self._data = b""
 
     async def send(self, head: str, body: bytes = b"") -> None:
-        """Send a request line and headers, with line breaks as in the source, and the beginning of a body."""
+        """Send a request line and headers, and the beginning of a body."""
         lines = "\r\n".join(line.strip() for line in head.strip().splitlines())
         await self.stream.send(lines.encode("latin-1") + b"\r\n\r\n" + body)
 
@@ -171,6 +179,13 @@ class RawClient:
         values: dict[str, Any] = json.loads(body)
         assert (headers["content-type"], values["status"]) == ("application/problem+json", status)
         return values
+
+    async def line(self) -> str | None:
+        """Return the next line without its end; None at the end of the connection."""
+        try:
+            return (await self._until(b"\n")).decode()
+        except (anyio.EndOfStream, anyio.BrokenResourceError):
+            return None
 
     async def is_closed(self) -> bool:
         """Read until the server closes the connection."""
@@ -197,7 +212,7 @@ async def raw_client(client: httpx.AsyncClient) -> AsyncGenerator[RawClient]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait until a condition holds that has no event, such as the contents of a folder.
+    """Wait until a condition holds that has no event.
 
     Raises:
         TimeoutError: if it never holds.

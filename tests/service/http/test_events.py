@@ -1,0 +1,317 @@
+"""Server-sent events: order, resumption, heartbeats, and clients that leave or never read."""
+
+import json
+import socket
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+from anyio.abc import SocketAttribute
+from sniffio import current_async_library
+
+import apass
+from apass.service import Limits, Optimizer
+from apass.service.http import events as events_module
+from tests.helpers.http_servers import RawClient, raw_client, served, until, validate_event
+from tests.service.http.models import IDENTITY, RELU, Gate, named
+
+pytestmark = [pytest.mark.anyio, pytest.mark.network]
+
+SUBMIT = {"suffix": "onnx"}
+
+
+@dataclass(frozen=True)
+class ServerEvent:
+    """A server-sent event."""
+
+    id: str | None
+    kind: str
+    data: dict[str, Any]
+
+
+class EventReader:
+    """Reads a stream of events from a connection.
+
+    Parameters:
+        raw: the connection.
+
+    """
+
+    def __init__(self, raw: RawClient) -> None:
+        self.comments: list[str] = []
+        """The comments before the last event."""
+        self._raw = raw
+
+    async def next(self) -> ServerEvent | None:
+        """Return the next event; None at the end."""
+        fields: dict[str, str] = {}
+        self.comments = []
+        while (line := await self._raw.line()) is not None:
+            if line.startswith(":"):
+                self.comments.append(line)
+            elif line:
+                name, _, value = line.partition(": ")
+                fields[name] = value
+            elif "data" in fields:
+                event = ServerEvent(fields.get("id"), fields["event"], json.loads(fields["data"]))
+                validate_event(event.data)
+                assert event.data["kind"] == event.kind
+                return event
+            else:
+                assert fields.pop("retry", "2000") == "2000"
+        return None
+
+    async def heartbeat(self) -> str | None:
+        """Return the next line that is not empty."""
+        while (line := await self._raw.line()) == "":
+            pass
+        return line
+
+    async def rest(self) -> list[ServerEvent]:
+        """Return all events until the end."""
+        events: list[ServerEvent] = []
+        while (event := await self.next()) is not None:
+            events.append(event)
+        return events
+
+
+@asynccontextmanager
+async def event_stream(client: httpx.AsyncClient, path: str, **headers: str) -> AsyncGenerator[EventReader]:
+    """Open a stream of events, and leave it at the end of the block."""
+    async with raw_client(client) as raw:
+        # An answer in HTTP/1.0 has no chunks, and ends with the connection.
+        lines = "".join(f"{name.replace('_', '-')}: {value}\n" for name, value in headers.items())
+        await raw.send(f"GET {path} HTTP/1.0\nHost: localhost\n{lines}")
+        status, answered, _ = await raw.answer()
+        assert (status, answered["content-type"]) == (200, "text/event-stream; charset=utf-8")
+        yield EventReader(raw)
+
+
+async def read_events(client: httpx.AsyncClient, path: str, **headers: str) -> list[ServerEvent]:
+    """Return all events of a stream that ends."""
+    async with event_stream(client, path, **headers) as stream:
+        return await stream.rest()
+
+
+def states(events: Sequence[ServerEvent]) -> list[str]:
+    """Return the states of `state` events."""
+    return [event.data["state"] for event in events if event.kind == "state"]
+
+
+@asynccontextmanager
+async def finished_job() -> AsyncGenerator[tuple[httpx.AsyncClient, str]]:
+    """Serve an optimizer with a finished job; yield a client and the path of the events."""
+    async with served(Optimizer({"default": "onnx.IdentityElimination"})) as client:
+        job = (await client.post("/v1/jobs", params={**SUBMIT, "wait": 30}, content=IDENTITY)).json()
+        yield client, job["links"]["events"]
+
+
+async def test_stream_has_all_events_and_ends() -> None:
+    async with finished_job() as (client, path):
+        events = await read_events(client, path)
+        assert states(events) == ["queued", "running", "done"]
+        kinds = [event.kind for event in events]
+        assert (kinds[2], kinds[-2], set(kinds)) == ("started", "finished", {"state", "started", "remark", "finished"})
+        ids = [int(event.id or 0) for event in events]
+        assert ids == sorted(set(ids)) == [event.data["id"] for event in events]
+
+
+async def test_stream_is_resumed_after_an_event() -> None:
+    async with finished_job() as (client, path):
+        events = await read_events(client, path)
+        for index in (0, 2, len(events) - 2):
+            last = events[index].id
+            assert await read_events(client, f"{path}?after={last}") == events[index + 1 :]
+            # A browser repeats the first query, and adds the header.
+            assert await read_events(client, f"{path}?after=0", last_event_id=str(last)) == events[index + 1 :]
+
+
+async def test_finished_stream_is_not_resumed_forever() -> None:
+    async with finished_job() as (client, path):
+        last = (await read_events(client, path))[-1].id
+        answer = await client.get(path, headers={"last-event-id": str(last)})
+        assert (answer.status_code, answer.content) == (204, b"")
+
+
+@pytest.mark.parametrize("last", ["x", "-1", "1.5", "9" * 30])
+async def test_invalid_event_id_is_refused(last: str) -> None:
+    async with finished_job() as (client, path):
+        assert (await client.get(path, headers={"last-event-id": last})).status_code == 422
+        assert (await client.get(path, params={"after": last})).status_code == 422
+
+
+async def test_reused_job_has_its_final_event() -> None:
+    async with finished_job() as (client, _):
+        job = (await client.post("/v1/jobs", params={**SUBMIT, "wait": 30}, content=IDENTITY)).json()
+        assert job["reused"]
+        events = await read_events(client, job["links"]["events"])
+        assert states(events) == ["done"]
+        headers = {"last-event-id": str(events[-1].id)}
+        assert (await client.get(job["links"]["events"], headers=headers)).status_code == 204
+
+
+async def test_head_of_a_stream_has_no_events() -> None:
+    async with finished_job() as (client, path):
+        answer = await client.head(path)
+        assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
+
+
+async def test_events_arrive_while_the_job_runs() -> None:
+    gate = Gate()
+    optimizer = Optimizer({"gate": gate.pass_})
+    async with served(optimizer, heartbeat=0.02) as client:
+        job = (await client.post("/v1/jobs", params={**SUBMIT, "pipeline": "gate"}, content=RELU)).json()
+        async with event_stream(client, job["links"]["events"]) as stream:
+            begin = [await stream.next() for _ in range(3)]
+            assert [event.kind for event in begin if event] == ["state", "state", "started"]
+            # The job waits in its pass, and the connection shows that it works.
+            assert await stream.heartbeat() == ": heartbeat"
+            gate.opened.set()
+            assert states(await stream.rest()) == ["done"]
+
+
+async def test_dropped_events_are_counted() -> None:
+    gate = Gate()
+    pipeline = apass.Sequential([noisy(20), gate.pass_])
+    async with served(Optimizer({"noisy": pipeline}, limits=Limits(events=10))) as client:
+        job = (await client.post("/v1/jobs", params={**SUBMIT, "pipeline": "noisy"}, content=RELU)).json()
+        await gate.entered.wait()
+        gate.opened.set()
+        await client.get(job["links"]["self"], params={"wait": 30})
+        events = await read_events(client, job["links"]["events"])
+        assert states(events)[-1] == "done"
+        assert len(events) <= 21
+
+
+def noisy(count: int) -> apass.Pass[Any]:
+    """Return a pass that emits many remarks."""
+
+    @apass.module_pass(opt_level=0, name="Noisy")
+    async def emit(mod: Any, ctx: apass.PassContext) -> Any:
+        for index in range(count):
+            ctx.remark(apass.Remark.analysis("Count", f"number {index}"))
+        return mod
+
+    return emit
+
+
+async def test_stream_ends_when_the_client_leaves() -> None:
+    gate = Gate()
+    optimizer = Optimizer({"gate": gate.pass_})
+    async with served(optimizer) as client:
+        job = (await client.post("/v1/jobs", params={**SUBMIT, "pipeline": "gate"}, content=RELU)).json()
+        for path in (job["links"]["events"], "/v1/events"):
+            async with event_stream(client, path):
+                await until(lambda: bool(open_streams()))
+            await until(lambda: not open_streams())
+        gate.opened.set()
+
+
+def open_streams() -> list[str]:
+    """Return the names of the tasks that send events."""
+    return [str(task.name) for task in anyio.get_running_tasks() if "_end_with_client" in str(task.name)]
+
+
+async def test_client_that_never_reads_blocks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events_module, "SEND_SECONDS", 0.5)
+    pipeline = apass.Sequential([noisy(1000)])
+    async with served(Optimizer({"default": pipeline})) as client:
+        async with raw_client(client) as raw:
+            raw.stream.extra(SocketAttribute.raw_socket).setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            await raw.send("GET /v1/events?kinds=state,remark HTTP/1.1\nHost: localhost")
+            await until(lambda: bool(open_streams()))
+            for index in range(10):
+                params = {**SUBMIT, "wait": 30, "report": "false"}
+                job = (await client.post("/v1/jobs", params=params, content=named(f"g{index}"))).json()
+                assert job["state"] == "done"
+            if current_async_library() == "asyncio":
+                # The server gives the client up. On trio, hypercorn does not let a send be cancelled.
+                await until(lambda: not open_streams())
+        await until(lambda: not open_streams())
+
+
+async def test_streams_end_when_the_optimizer_has_drained() -> None:
+    gate = Gate()
+    optimizer = Optimizer({"gate": gate.pass_}, limits=Limits(drain=0.01))
+    async with served(optimizer) as client:
+        job = (await client.post("/v1/jobs", params={**SUBMIT, "pipeline": "gate"}, content=RELU)).json()
+        await gate.entered.wait()
+        received: dict[str, list[ServerEvent]] = {}
+
+        async def read(path: str) -> None:
+            received[path] = await read_events(client, path)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(read, job["links"]["events"])
+            group.start_soon(read, "/v1/events")
+            await until(lambda: len(open_streams()) == 2)
+            await optimizer.drain()
+        assert states(received[job["links"]["events"]])[-1] == "cancelled"
+        assert states(received["/v1/events"])[-1:] in ([], ["cancelled"])
+
+
+async def test_all_jobs_are_in_one_stream() -> None:
+    optimizer = Optimizer({"default": "onnx.IdentityElimination"})
+    async with served(optimizer) as client, event_stream(client, "/v1/events") as stream:
+        first = (await client.post("/v1/jobs", params={"name": "a.onnx"}, content=IDENTITY)).json()
+        seen = [event for _ in range(3) if (event := await stream.next()) is not None]
+        assert states(seen) == ["queued", "running", "done"]
+        assert {(event.data["job"]["id"], event.data["job"]["name"]) for event in seen} == {(first["id"], "a.onnx")}
+        # The result of an equal job is there at once.
+        again = (await client.post("/v1/jobs", params={"name": "b.onnx"}, content=IDENTITY)).json()
+        seen = [event for _ in range(2) if (event := await stream.next()) is not None]
+        assert (states(seen), seen[0].data["job"]["id"]) == (["queued", "done"], again["id"])
+
+
+async def test_kinds_of_the_stream_are_selected() -> None:
+    async with served(Optimizer({"default": "onnx.IdentityElimination"})) as client:
+        async with event_stream(client, "/v1/events?kinds=finished") as stream:
+            await client.post("/v1/jobs", params={**SUBMIT, "wait": 30}, content=IDENTITY)
+            event = await stream.next()
+            assert event is not None
+            assert (event.kind, event.data["pass"]) == ("finished", "onnx.IdentityElimination")
+        answer = await client.get("/v1/events", params={"kinds": "state,queued"})
+        assert (answer.status_code, "there is no kind of events 'queued'" in answer.json()["detail"]) == (422, True)
+
+
+async def test_job_that_was_not_stored_has_no_event() -> None:
+    optimizer = Optimizer({"default": "onnx.IdentityElimination"})
+    async with optimizer:
+        with optimizer.listen() as news:
+            first = await optimizer.submit(IDENTITY, kind=".onnx", idempotency_key="k")
+            again = await optimizer.submit(IDENTITY, kind=".onnx", idempotency_key="k")
+            await first.wait()
+            other = await optimizer.submit(RELU, kind=".onnx")
+            await other.wait()
+            seen = [(record.id, event.data["state"]) for record, event in news.read_nowait(100)]
+            assert again.id == first.id
+            assert seen == [(job.id, state) for job in (first, other) for state in ("queued", "running", "done")]
+
+
+async def test_slow_listener_loses_the_oldest_events() -> None:
+    optimizer = Optimizer({"default": apass.Sequential([noisy(1_500)])})
+    async with optimizer:
+        with optimizer.listen(["remark"]) as news:
+            await (await optimizer.submit(RELU, kind=".onnx")).wait()
+            kept = [event.data["remark"] async for _, event in limited(news, 1_000)]
+            assert (len(kept), news.dropped) == (1_000, 500)
+            assert kept[-1] == "analysis Count: number 1499"
+
+
+async def limited(news: Any, count: int) -> AsyncGenerator[Any]:
+    """Iterate over the first items."""
+    for _ in range(count):
+        yield await anext(news)
+
+
+async def test_listener_sees_its_tenant_only() -> None:
+    optimizer = Optimizer({"default": "onnx.IdentityElimination"})
+    async with optimizer:
+        with optimizer.listen(tenant="alice") as news:
+            for tenant in ("bob", "alice"):
+                await (await optimizer.submit(RELU, kind=".onnx", tenant=tenant)).wait()
+            assert {record.tenant for record, _ in news.read_nowait(100)} == {"alice"}
