@@ -424,6 +424,7 @@ def _problems(*statuses: int) -> dict[str, Any]:
     access = {
         "401": {"description": "There is no valid token.", "content": content},
         "403": {"description": "The request is not allowed.", "content": content},
+        "500": {"description": "The server has a bug.", "content": content},
     }
     return own | access
 

@@ -51,6 +51,7 @@ If a connection is closed with unread data, the system discards the answer, and 
 """
 
 _PREFIX: Final = re.compile(r"(?:/[A-Za-z0-9._~-]+)+")
+_HOST: Final = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::\d{1,5})?")
 _CHALLENGE: Final = 'Bearer realm="apass"'
 
 
@@ -247,11 +248,9 @@ def _is_loopback(text: str) -> bool:
 
 
 def _host_name(host: str) -> str:
-    """Return a host without its port, in lower case."""
-    name = host.lower()
-    if name.startswith("["):
-        return name[1:].partition("]")[0]
-    return name.partition(":")[0]
+    """Return a host without its port, in lower case; empty if it is malformed."""
+    match = _HOST.fullmatch(host.lower())
+    return "" if match is None else match["address"] or match["name"]
 
 
 def _is_loopback_name(name: str) -> bool:

@@ -7,7 +7,10 @@ import apass
 from apass import PassContext
 from tests.helpers.onnx_models import proto_of
 
-__all__ = ["IDENTITY", "OPTIMIZED", "RELU", "Gate", "named"]
+__all__ = ["IDENTITY", "OPTIMIZED", "RELU", "Gate", "Params", "named"]
+
+Params = dict[str, str | int | float | bool | None]
+"""The query of a request."""
 
 
 def _bytes_of(graph: str) -> bytes:

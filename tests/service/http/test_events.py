@@ -1,4 +1,4 @@
-"""Server-sent events: order, resumption, heartbeats, and clients that leave or never read."""
+"""Server-sent events: order, resumption, heartbeats, lost and slow clients."""
 
 import json
 import socket
@@ -17,11 +17,11 @@ import apass
 from apass.service import Limits, Optimizer
 from apass.service.http import events as events_module
 from tests.helpers.http_servers import RawClient, raw_client, served, until, validate_event
-from tests.service.http.models import IDENTITY, RELU, Gate, named
+from tests.service.http.models import IDENTITY, RELU, Gate, Params, named
 
 pytestmark = [pytest.mark.anyio, pytest.mark.network]
 
-SUBMIT = {"suffix": "onnx"}
+SUBMIT: Params = {"suffix": "onnx"}
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def states(events: Sequence[ServerEvent]) -> list[str]:
 
 @asynccontextmanager
 async def finished_job() -> AsyncGenerator[tuple[httpx.AsyncClient, str]]:
-    """Serve an optimizer with a finished job; yield a client and the path of the events."""
+    """Serve a finished job; yield a client and the path of the events."""
     async with served(Optimizer({"default": "onnx.IdentityElimination"})) as client:
         job = (await client.post("/v1/jobs", params={**SUBMIT, "wait": 30}, content=IDENTITY)).json()
         yield client, job["links"]["events"]
@@ -216,7 +216,7 @@ def open_streams() -> list[str]:
     return [str(task.name) for task in anyio.get_running_tasks() if "_end_with_client" in str(task.name)]
 
 
-async def test_client_that_never_reads_blocks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_client_that_never_reads_blocks_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events_module, "SEND_SECONDS", 0.5)
     pipeline = apass.Sequential([noisy(1000)])
     async with served(Optimizer({"default": pipeline})) as client:
@@ -225,7 +225,7 @@ async def test_client_that_never_reads_blocks_nobody(monkeypatch: pytest.MonkeyP
             await raw.send("GET /v1/events?kinds=state,remark HTTP/1.1\nHost: localhost")
             await until(lambda: bool(open_streams()))
             for index in range(10):
-                params = {**SUBMIT, "wait": 30, "report": "false"}
+                params: Params = {**SUBMIT, "wait": 30, "report": "false"}
                 job = (await client.post("/v1/jobs", params=params, content=named(f"g{index}"))).json()
                 assert job["state"] == "done"
             if current_async_library() == "asyncio":

@@ -10,11 +10,11 @@ import pytest
 import apass
 from apass.service import JobOptions, Limits, Optimizer
 from tests.helpers.http_servers import served
-from tests.service.http.models import IDENTITY, OPTIMIZED, RELU, Gate, named
+from tests.service.http.models import IDENTITY, OPTIMIZED, RELU, Gate, Params, named
 
 pytestmark = [pytest.mark.anyio, pytest.mark.network]
 
-ONNX = {"suffix": "onnx"}
+ONNX: Params = {"suffix": "onnx"}
 
 
 def onnx_optimizer(**options: Any) -> Optimizer:
@@ -57,7 +57,7 @@ async def test_submission_is_accepted_before_it_runs() -> None:
 async def test_wait_is_limited() -> None:
     gate = Gate()
     async with served(gated(gate), max_wait=0.01) as client:
-        params = {**ONNX, "pipeline": "gate", "wait": 1e9}
+        params: Params = {**ONNX, "pipeline": "gate", "wait": 1e9}
         assert (await client.post("/v1/jobs", params=params, content=RELU)).status_code == 202
         gate.opened.set()
 
@@ -99,7 +99,8 @@ async def test_kind_of_the_model_is_found(params: dict[str, str], headers: dict[
 
 async def test_result_is_returned_at_once_if_accepted() -> None:
     async with served(onnx_optimizer()) as client:
-        headers, params = {"accept": "application/octet-stream"}, {"name": "net.onnx", "wait": 30}
+        headers = {"accept": "application/octet-stream"}
+        params: Params = {"name": "net.onnx", "wait": 30}
         answer = await client.post("/v1/jobs", params=params, content=IDENTITY, headers=headers)
         assert len(onnx.load_from_string(answer.content).graph.node) == OPTIMIZED
         assert answer.headers["content-type"] == "application/onnx"
@@ -162,7 +163,7 @@ async def test_invalid_parameter_is_refused(params: Any, message: str) -> None:
 
 async def test_pipeline_text_is_checked_against_allowed_passes() -> None:
     async with served(Optimizer(allow=["onnx.I*"])) as client:
-        params = {**ONNX, "wait": 30, "pipeline": "onnx.IdentityElimination"}
+        params: Params = {**ONNX, "wait": 30, "pipeline": "onnx.IdentityElimination"}
         assert (await client.post("/v1/jobs", params=params, content=IDENTITY)).json()["state"] == "done"
         params["pipeline"] = "onnx.Inline,ort.Optimize"
         refused = await client.post("/v1/jobs", params=params, content=IDENTITY)
@@ -186,7 +187,7 @@ async def test_full_queue_refuses_at_once() -> None:
     gate = Gate()
     limits = Limits(running=1, queued=1)
     async with served(gated(gate, limits=limits)) as client:
-        params = {**ONNX, "pipeline": "gate"}
+        params: Params = {**ONNX, "pipeline": "gate"}
         await client.post("/v1/jobs", params=params, content=named("a"))
         await gate.entered.wait()
         assert (await client.post("/v1/jobs", params=params, content=named("b"))).status_code == 202
@@ -265,7 +266,7 @@ async def test_unknown_job_is_not_found(job_id: str) -> None:
 
 async def test_retry_runs_a_failed_job_again() -> None:
     async with served(onnx_optimizer()) as client:
-        params = {"name": "bad.onnx", "wait": 30, "opt_level": 1, "deadline": 60}
+        params: Params = {"name": "bad.onnx", "wait": 30, "opt_level": 1, "deadline": 60}
         failed = (await client.post("/v1/jobs", params=params, content=b"junk")).json()
         answer = await client.post(f"{failed['links']['self']}/retry", params={"wait": 30})
         again = answer.json()
@@ -299,7 +300,7 @@ async def test_module_of_a_program_has_no_file() -> None:
 async def test_jobs_are_listed_in_pages() -> None:
     async with served(onnx_optimizer()) as client:
         for index in range(5):
-            params = {"name": f"net{index}.onnx", "wait": 30}
+            params: Params = {"name": f"net{index}.onnx", "wait": 30}
             await client.post("/v1/jobs", params=params, content=b"junk" if index == 3 else named(f"g{index}"))
         assert await names(client, limit=2) == (["net4.onnx", "net3.onnx"], True)
         first = (await client.get("/v1/jobs", params={"limit": 2})).json()
@@ -335,7 +336,7 @@ async def test_client_that_stops_waiting_keeps_the_job() -> None:
     gate = Gate()
     optimizer = gated(gate)
     async with served(optimizer) as client:
-        params = {**ONNX, "pipeline": "gate", "wait": 30}
+        params: Params = {**ONNX, "pipeline": "gate", "wait": 30}
         with pytest.raises(httpx.ReadTimeout):
             await client.post("/v1/jobs", params=params, content=RELU, timeout=httpx.Timeout(10, read=0.1))
         await gate.entered.wait()

@@ -1,0 +1,215 @@
+"""Tokens: scopes, tenants, files of tokens."""
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from hashlib import sha256
+from pathlib import Path
+
+import httpx
+import pytest
+
+from apass.errors import InputError
+from apass.service import Identity, Optimizer, Token, Tokens, TokenScope, new_token
+from tests.helpers.http_servers import served
+from tests.service.http.models import IDENTITY, RELU, Params
+
+pytestmark = pytest.mark.anyio
+
+ALICE, ALICE_TOKEN = new_token("alice")
+BOB, BOB_TOKEN = new_token("bob")
+READER, READER_TOKEN = new_token("alice", ["read"])
+WRITER, WRITER_TOKEN = new_token("alice", ["submit"])
+ADMIN, ADMIN_TOKEN = new_token("root", ["admin"])
+
+TOKENS = Tokens([ALICE_TOKEN, BOB_TOKEN, READER_TOKEN, WRITER_TOKEN, ADMIN_TOKEN])
+
+
+def bearer(secret: str) -> dict[str, str]:
+    """Return the header with a token."""
+    return {"authorization": f"Bearer {secret}"}
+
+
+@asynccontextmanager
+async def jobs_of_two_tenants() -> AsyncGenerator[tuple[httpx.AsyncClient, str, str]]:
+    """Serve a job of alice and one of bob; yield a client and the paths of the jobs."""
+    async with served(Optimizer({"default": "onnx.IdentityElimination"}), auth=TOKENS) as client:
+        paths: list[str] = []
+        for secret, model in ((ALICE, IDENTITY), (BOB, RELU)):
+            params: Params = {"suffix": "onnx", "wait": 30}
+            answer = await client.post("/v1/jobs", params=params, content=model, headers=bearer(secret))
+            paths.append(answer.headers["location"])
+        yield client, paths[0], paths[1]
+
+
+@pytest.mark.network
+@pytest.mark.parametrize(
+    ("headers", "challenge"),
+    [
+        ({}, 'Bearer realm="apass"'),
+        ({"authorization": "Bearer"}, 'Bearer realm="apass", error="invalid_token"'),
+        ({"authorization": "Bearer apass_wrong"}, 'Bearer realm="apass", error="invalid_token"'),
+        ({"authorization": f"Bearer {ALICE}x"}, 'Bearer realm="apass", error="invalid_token"'),
+        ({"authorization": f"Basic {ALICE}"}, 'Bearer realm="apass", error="invalid_token"'),
+        ({"authorization": f"Bearer {ALICE_TOKEN.digest}"}, 'Bearer realm="apass", error="invalid_token"'),
+        ({"authorization": b"Bearer \xff\xfe"}, 'Bearer realm="apass", error="invalid_token"'),
+    ],
+    ids=["none", "empty", "wrong", "longer", "basic", "digest", "bytes"],
+)
+async def test_request_without_valid_token_is_refused(headers: Mapping[str, str], challenge: str) -> None:
+    async with served(Optimizer(), auth=TOKENS) as client:
+        for path in ("/v1/jobs", "/v1/status", "/metrics", f"/v1/jobs/{'0' * 32}/events"):
+            answer = await client.get(path, headers=dict(headers))
+            assert (answer.status_code, answer.headers["www-authenticate"]) == (401, challenge)
+        for path in ("/healthz", "/readyz", "/v1/openapi.json"):
+            assert (await client.get(path)).status_code == 200
+
+
+@pytest.mark.network
+async def test_scheme_of_a_token_ignores_case() -> None:
+    async with served(Optimizer(), auth=TOKENS) as client:
+        assert (await client.get("/v1/jobs", headers={"authorization": f"bearer  {ALICE}"})).status_code == 200
+
+
+@pytest.mark.network
+async def test_scope_permits_what_it_names() -> None:
+    async with jobs_of_two_tenants() as (client, alice, _):
+        reads = [("GET", alice), ("GET", f"{alice}/result"), ("GET", "/v1/jobs"), ("GET", "/v1/passes")]
+        writes = [("POST", "/v1/jobs"), ("POST", f"{alice}/retry"), ("DELETE", alice)]
+        params: Params = {"suffix": "onnx"}
+        for secret, allowed, refused in ((READER, reads, writes), (WRITER, writes, reads)):
+            for method, path in refused:
+                answer = await client.request(method, path, headers=bearer(secret))
+                assert (answer.status_code, "this request needs" in answer.json()["detail"]) == (403, True)
+            for method, path in allowed:
+                query = params if path == "/v1/jobs" and method == "POST" else {}
+                answer = await client.request(method, path, headers=bearer(secret), params=query, content=RELU)
+                assert answer.status_code in (200, 202)
+        for secret in (ALICE, READER, WRITER):
+            assert (await client.get("/metrics", headers=bearer(secret))).status_code == 403
+
+
+@pytest.mark.network
+async def test_job_of_another_tenant_does_not_exist() -> None:
+    async with jobs_of_two_tenants() as (client, alice, bob):
+        for part in ("", "/result", "/model", "/report", "/events"):
+            foreign = await client.get(f"{bob}{part}", headers=bearer(ALICE))
+            unknown = await client.get(f"/v1/jobs/{'0' * 32}{part}", headers=bearer(ALICE))
+            assert (foreign.status_code, unknown.status_code) == (404, 404)
+            ids = bob.rpartition("/")[2], "0" * 32
+            assert foreign.text.replace(ids[0], "") == unknown.text.replace(ids[1], "")
+        assert (await client.delete(bob, headers=bearer(ALICE))).status_code == 404
+        assert (await client.delete(f"{bob}?remove=1", headers=bearer(ALICE))).status_code == 404
+        assert (await client.post(f"{bob}/retry", headers=bearer(ALICE))).status_code == 404
+        assert (await client.get(bob, headers=bearer(BOB))).status_code == 200
+        assert (await client.get(alice, headers=bearer(ALICE))).status_code == 200
+
+
+@pytest.mark.network
+async def test_list_has_the_jobs_of_the_tenant() -> None:
+    async with jobs_of_two_tenants() as (client, _, __):
+
+        async def tenants(secret: str, **params: str) -> list[str]:
+            answer = await client.get("/v1/jobs", headers=bearer(secret), params=params)
+            return [job["tenant"] for job in answer.json()["jobs"]]
+
+        assert await tenants(ALICE) == await tenants(READER) == await tenants(ALICE, tenant="alice") == ["alice"]
+        assert await tenants(ADMIN) == ["bob", "alice"]
+        assert await tenants(ADMIN, tenant="alice") == ["alice"]
+        refused = await client.get("/v1/jobs", headers=bearer(ALICE), params={"tenant": "bob"})
+        assert (refused.status_code, "scope admin" in refused.json()["detail"]) == (422, True)
+        counts = (await client.get("/v1/status", headers=bearer(ALICE))).json()
+        assert (counts["jobs"], counts["server"], counts["scopes"]) == ({"done": 1}, None, ["read", "submit"])
+        all_counts = (await client.get("/v1/status", headers=bearer(ADMIN))).json()
+        assert (all_counts["jobs"], all_counts["server"]["queued"]) == ({"done": 2}, 0)
+
+
+@pytest.mark.network
+async def test_idempotency_keys_belong_to_a_tenant() -> None:
+    async with served(Optimizer({"default": "onnx.IdentityElimination"}), auth=TOKENS) as client:
+        jobs = [
+            (
+                await client.post(
+                    "/v1/jobs",
+                    params={"suffix": "onnx"},
+                    content=RELU,
+                    headers={**bearer(secret), "idempotency-key": "one"},
+                )
+            ).json()
+            for secret in (ALICE, BOB)
+        ]
+        assert ([job["tenant"] for job in jobs], jobs[0]["id"] != jobs[1]["id"]) == (["alice", "bob"], True)
+
+
+@pytest.mark.network
+async def test_admin_retries_for_the_tenant() -> None:
+    async with jobs_of_two_tenants() as (client, alice, _):
+        again = (await client.post(f"{alice}/retry", headers=bearer(ADMIN))).json()
+        assert (again["tenant"], again["reused"]) == ("alice", True)
+        assert (await client.delete(f"{alice}?remove=true", headers=bearer(ADMIN))).status_code == 204
+
+
+@pytest.mark.network
+async def test_application_can_identify_users_itself() -> None:
+    class Users:
+        """The users of an application, which a proxy has identified."""
+
+        async def identify(self, headers: Mapping[str, str]) -> Identity | None:
+            """Return the identity of a request."""
+            user = headers.get("x-user")
+            return None if user is None else Identity(user, frozenset({TokenScope.READ}))
+
+    async with served(Optimizer(), auth=Users()) as client:
+        assert (await client.get("/v1/status", headers={"x-user": "carol"})).json()["tenant"] == "carol"
+        assert (await client.get("/v1/status")).status_code == 401
+        # Such a header may come from any page, so that a token does not replace the check of the origin.
+        headers = {"x-user": "carol", "origin": "https://evil.example"}
+        assert (await client.post("/v1/plan", headers=headers, json={})).status_code == 403
+
+
+def test_new_secrets_differ_and_are_not_kept() -> None:
+    secret, token = new_token("alice", ["submit"])
+    assert secret.startswith("apass_")
+    assert secret != new_token("alice")[0]
+    assert token.digest == sha256(secret.encode()).hexdigest()
+    assert secret not in repr(token)
+    assert Tokens([token]).find(secret) == Identity("alice", frozenset({TokenScope.SUBMIT}))
+
+
+def test_short_secret_is_refused() -> None:
+    with pytest.raises(ValueError, match="a secret must have at least 32 characters, got 8"):
+        Token.of("password", "alice")
+
+
+def test_tokens_are_read_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    lines = ["# tokens of the build server", *(json.dumps(token.as_json()) for token in (ALICE_TOKEN, ADMIN_TOKEN)), ""]
+    path.write_text("\n".join(lines))
+    tokens = Tokens.read(path)
+    assert (len(tokens), tokens.find(ALICE)) == (2, TOKENS.find(ALICE))
+    assert tokens.find(BOB) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("junk", "line 1: JSONDecodeError"),
+        ("{}", "line 1: KeyError: 'sha256'; expected sha256, tenant and scopes"),
+        ('{"sha256": "ab", "tenant": "a", "scopes": ["read"]}', "must be a SHA-256"),
+        ('{"sha256": "' + "a" * 64 + '", "tenant": "", "scopes": ["read"]}', "must be a name"),
+        ('{"sha256": "' + "a" * 64 + '", "tenant": "a\\n", "scopes": ["read"]}', "must be a name"),
+        ('{"sha256": "' + "a" * 64 + '", "tenant": "a", "scopes": []}', "must be a list"),
+        ('{"sha256": "' + "a" * 64 + '", "tenant": "a", "scopes": ["all"]}', "'all' is not a valid TokenScope"),
+    ],
+)
+def test_invalid_file_of_tokens_is_an_error(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        Tokens.read(path)
+    assert message in str(caught.value)
+
+
+def test_missing_file_of_tokens_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot read the tokens"):
+        Tokens.read(tmp_path / "missing")

@@ -1,0 +1,260 @@
+"""Which requests reach the service, and the headers of answers."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from apass.service import Optimizer, Tokens, create_app, new_token
+from tests.helpers.http_servers import check_answer, raw_client, served
+from tests.service.http.models import IDENTITY
+
+pytestmark = pytest.mark.anyio
+
+LOCAL = ("127.0.0.1", 5000)
+REMOTE = ("192.0.2.7", 5000)
+
+
+@asynccontextmanager
+async def asked_by(
+    client: tuple[str, int], *, base_url: str = "http://localhost", **options: Any
+) -> AsyncGenerator[httpx.AsyncClient]:
+    """Open an application without a server, whose requests come from an address."""
+    optimizer = Optimizer({"default": "onnx.IdentityElimination"})
+    transport = httpx.ASGITransport(create_app(optimizer, **options), client=client)
+    hooks = {"response": [check_answer]}
+    async with (
+        optimizer,
+        httpx.AsyncClient(transport=transport, base_url=base_url, event_hooks=hooks) as http,
+    ):
+        yield http
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.8.9.10", "::1", "::ffff:127.0.0.1", "::1%lo"])
+async def test_this_machine_needs_no_token(address: str) -> None:
+    async with asked_by((address, 1)) as client:
+        assert (await client.get("/v1/jobs")).status_code == 200
+
+
+@pytest.mark.parametrize("address", ["192.0.2.7", "2001:db8::1", "::ffff:192.0.2.7", "0.0.0.0", "localhost", ""])
+async def test_other_machines_need_authentication(address: str) -> None:
+    async with asked_by((address, 1)) as client:
+        answer = await client.get("/v1/jobs")
+        assert (answer.status_code, answer.json()["type"]) == (403, "urn:apass:ForbiddenError")
+        assert "start it with tokens" in answer.json()["detail"]
+        for path in ("/healthz", "/readyz"):
+            assert (await client.get(path)).status_code == 200
+
+
+async def test_other_machines_are_allowed_on_demand() -> None:
+    async with asked_by(REMOTE, base_url="http://build-server:8000", allow_remote=True) as client:
+        assert (await client.get("/v1/jobs")).status_code == 200
+
+
+async def test_unix_socket_is_local() -> None:
+    optimizer = Optimizer()
+    app = create_app(optimizer)
+    statuses: list[int] = []
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            statuses.append(message["status"])
+
+    async with optimizer:
+        for server in (("/run/apass.sock", None), ("10.0.0.1", 8000), None):
+            scope = {
+                "type": "http",
+                "method": "GET",
+                "path": "/v1/jobs",
+                "query_string": b"",
+                "headers": [(b"host", b"localhost")],
+                "client": None,
+                "server": server,
+            }
+            await app(scope, no_message, send)
+    assert statuses == [200, 403, 403]
+
+
+async def no_message() -> Any:
+    """Return the end of a body."""
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:8000", "apass.localhost:1", "127.0.0.1:8000", "[::1]:8000", "[::1]"]
+)
+async def test_names_of_this_machine_are_accepted(host: str) -> None:
+    async with asked_by(LOCAL) as client:
+        assert (await client.get("/v1/jobs", headers={"host": host})).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "localhost.evil.example", "192.0.2.7:8000", "", "[::1", "a@localhost"]
+)
+async def test_other_hosts_are_refused(host: str) -> None:
+    async with asked_by(LOCAL) as client:
+        answer = await client.get("/v1/jobs", headers={"host": host})
+        assert (answer.status_code, "is not a name of this server" in answer.json()["detail"]) == (403, True)
+        assert (await client.get("/healthz", headers={"host": host})).status_code == 200
+
+
+async def test_hosts_of_the_server_can_be_listed() -> None:
+    secret, token = new_token("alice")
+    hosts = ["apass.example", "proxy:8443"]
+    headers = {"authorization": f"Bearer {secret}"}
+    async with asked_by(REMOTE, hosts=hosts, auth=Tokens([token])) as client:
+        for host, status in (("apass.example:443", 200), ("PROXY:8443", 200), ("proxy:1", 403), ("localhost", 403)):
+            assert (await client.get("/v1/jobs", headers={**headers, "host": host})).status_code == status
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "https://evil.example"},
+        {"origin": "http://localhost:1234"},
+        {"origin": "null"},
+        {"origin": "http://[::1"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"origin": "http://localhost", "sec-fetch-site": "cross-site"},
+    ],
+)
+async def test_other_sites_cannot_change_anything(headers: Mapping[str, str]) -> None:
+    async with asked_by(LOCAL) as client:
+        for method, path in (
+            ("POST", "/v1/jobs?suffix=onnx"),
+            ("DELETE", f"/v1/jobs/{'0' * 32}"),
+            ("POST", "/v1/plan"),
+        ):
+            answer = await client.request(method, path, headers=dict(headers), content=IDENTITY)
+            assert (answer.status_code, "another web site" in answer.json()["detail"]) == (403, True)
+        assert (await client.get("/v1/jobs")).json()["jobs"] == []
+
+
+async def test_own_page_can_submit() -> None:
+    async with asked_by(LOCAL) as client:
+        for headers in ({"origin": "http://localhost", "sec-fetch-site": "same-origin"}, {"sec-fetch-site": "none"}):
+            answer = await client.post("/v1/jobs?suffix=onnx", headers=headers, content=IDENTITY)
+            assert answer.status_code == 202
+
+
+async def test_token_allows_other_origins() -> None:
+    secret, token = new_token("alice")
+    async with asked_by(REMOTE, auth=Tokens([token])) as client:
+        headers = {"authorization": f"Bearer {secret}", "origin": "https://tool.example"}
+        assert (await client.post("/v1/jobs?suffix=onnx", headers=headers, content=IDENTITY)).status_code == 202
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "status"),
+    [
+        ("127.0.0.1", 200),
+        ("192.0.2.7", 403),
+        # A client can send the header itself; the proxy appends the address that it has seen.
+        ("127.0.0.1, 192.0.2.7", 403),
+        ("192.0.2.7, ::1", 200),
+        ("", 403),
+        (None, 403),
+    ],
+)
+async def test_proxy_names_the_client(forwarded: str | None, status: int) -> None:
+    headers = {} if forwarded is None else {"x-forwarded-for": forwarded}
+    async with asked_by(LOCAL, behind_proxy=True) as client:
+        assert (await client.get("/v1/jobs", headers=headers)).status_code == status
+
+
+async def test_forwarded_headers_are_ignored_without_a_proxy() -> None:
+    async with asked_by(REMOTE) as client:
+        headers = {"x-forwarded-for": "127.0.0.1", "x-forwarded-host": "localhost"}
+        assert (await client.get("/v1/jobs", headers=headers)).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("prefix", "expected"),
+    [
+        ("/tools/apass", "/tools/apass/v1/jobs/"),
+        ("/tools/", "/tools/v1/jobs/"),
+        ("", "/v1/jobs/"),
+        ("//evil.example", "/v1/jobs/"),
+        ("https://evil.example", "/v1/jobs/"),
+        ("/a/../b", "/v1/jobs/"),
+        ('/"><script>', "/v1/jobs/"),
+    ],
+)
+async def test_proxy_prefix_is_in_links(prefix: str, expected: str) -> None:
+    async with asked_by(LOCAL, behind_proxy=True) as client:
+        headers = {"x-forwarded-for": "127.0.0.1", "x-forwarded-prefix": prefix}
+        answer = await client.post("/v1/jobs?suffix=onnx", headers=headers, content=IDENTITY)
+        assert answer.headers["location"].startswith(expected)
+        assert answer.json()["links"]["self"] == answer.headers["location"]
+
+
+SECURE = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-embedder-policy": "require-corp",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "cache-control": "no-store",
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/v1/jobs"), ("GET", "/nothing"), ("PUT", "/v1/jobs"), ("GET", "/healthz"), ("POST", "/v1/jobs?a=b")],
+)
+async def test_all_answers_have_security_headers(method: str, path: str) -> None:
+    async with asked_by(LOCAL) as client:
+        answer = await client.request(method, path)
+        assert {name: answer.headers[name] for name in SECURE} == SECURE
+    async with asked_by(REMOTE) as client:
+        refused = await client.request(method, path)
+        assert {name: refused.headers[name] for name in SECURE} == SECURE
+
+
+async def test_report_cannot_use_the_service() -> None:
+    async with asked_by(LOCAL) as client:
+        job = (await client.post("/v1/jobs?suffix=onnx&wait=30", content=IDENTITY)).json()
+        report = await client.get(job["links"]["report"])
+        policy = report.headers["content-security-policy"]
+        assert policy.startswith("sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'")
+        assert "allow-same-origin" not in policy
+        # A browser shows no page that has both a sandbox and this policy.
+        assert "cross-origin-opener-policy" not in report.headers
+
+
+async def test_bug_is_a_problem_without_details(monkeypatch: pytest.MonkeyPatch) -> None:
+    optimizer = Optimizer()
+
+    async def fail(query: object) -> None:
+        raise RuntimeError("the password is 1234")
+
+    monkeypatch.setattr(optimizer, "list", fail)
+    async with served(optimizer) as client:
+        answer = await client.get("/v1/jobs")
+        assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
+        assert "1234" not in answer.text
+
+
+@pytest.mark.network
+@pytest.mark.parametrize(
+    "request_line",
+    [
+        "GET /v1/jobs?q=%00 HTTP/1.1",
+        "GET /v1/jobs?q=%ff%fe HTTP/1.1",
+        "GET /v1/jobs/%2e%2e/%2e%2e HTTP/1.1",
+        "GET //v1/jobs HTTP/1.1",
+        "GET /v1/jobs?q=" + "a" * 8000 + " HTTP/1.1",
+        "GET /v1/jobs/a%0d%0aSet-Cookie:%20x=1 HTTP/1.1",
+        "OPTIONS /v1/jobs HTTP/1.1",
+        "TRACE /v1/jobs HTTP/1.1",
+    ],
+)
+async def test_hostile_request_gets_a_clean_answer(request_line: str) -> None:
+    async with served(Optimizer()) as client, raw_client(client) as raw:
+        await raw.send(f"{request_line}\nHost: localhost")
+        status, headers, _ = await raw.answer()
+        assert (status < 500, "set-cookie" in headers, headers["x-content-type-options"]) == (True, False, "nosniff")
