@@ -13,6 +13,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from apass.service.errors import OptimizerClosedError, ServiceError
+from apass.service.http.access_log import AccessLog
 from apass.service.http.auth import Authenticator
 from apass.service.http.catalogue import CatalogueHandlers
 from apass.service.http.health import HealthHandlers
@@ -101,7 +102,7 @@ def create_app(
     )
     # A redirect would contain the header `Host`, which may be forged.
     app.router.redirect_slashes = False
-    return Guard(
+    guard = Guard(
         app,
         auth=auth,
         allow_remote=allow_remote,
@@ -109,6 +110,7 @@ def create_app(
         behind_proxy=behind_proxy,
         open_paths=("/v1/openapi.json", *static),
     )
+    return AccessLog(guard)
 
 
 def _handlers(service: Service) -> Mapping[str, Mapping[str, Handler]]:

@@ -13,10 +13,13 @@ from apass.service.errors import ServiceError
 from apass.service.http.auth import LOCAL, Authenticator, Identity
 from apass.service.http.problems import ForbiddenError, UnauthorizedError, problem_of
 
-__all__ = ["IDENTITY", "PUBLIC", "REPORT_POLICY", "Guard"]
+__all__ = ["IDENTITY", "PUBLIC", "REPORT_POLICY", "SENDER", "Guard"]
 
 IDENTITY: Final = "apass.identity"
 """The key of the `Identity` in the scope of a request."""
+
+SENDER: Final = "apass.sender"
+"""The key of a mapping in the scope, to which the address and the tenant of the sender are added, for the log."""
 
 PUBLIC: Final = frozenset({"/healthz", "/readyz"})
 """The paths that need no token, and answer to every address and host: their clients are probes."""
@@ -101,8 +104,11 @@ class Guard:
         exchange = _Exchange(scope, headers, receive, send)
         if self._behind_proxy:
             _apply_proxy(scope, headers)
+        sender: MutableMapping[str, Any] = scope.get(SENDER, {})
+        sender["client"] = _client(scope)
         try:
-            scope[IDENTITY] = await self._admit(scope, headers)
+            identity = scope[IDENTITY] = await self._admit(scope, headers)
+            sender["tenant"] = None if identity is None else identity.tenant
         except ServiceError as error:
             await problem_of(error)(scope, exchange.receive, exchange.send)
             return
