@@ -1,8 +1,8 @@
 """`JobRecord`: the values that describe a job, its end and its events."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from hashlib import sha256
 from secrets import token_hex
@@ -83,12 +83,7 @@ class JobOptions:
 
     def as_json(self) -> dict[str, Any]:
         """Return the options that differ from the defaults, as values of JSON."""
-        defaults = JobOptions()
-        return {
-            item.name: _plain(value)
-            for item in fields(self)
-            if (value := getattr(self, item.name)) != getattr(defaults, item.name)
-        }
+        return {name: _plain(value) for name, default in _DEFAULTS.items() if (value := getattr(self, name)) != default}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
@@ -104,6 +99,18 @@ class JobOptions:
         if unknown:
             raise TypeError(f"unknown option {unknown[0]!r}; options are {', '.join(known)}")
         return cls(**values)
+
+
+# A record is written at each change of its job, so `asdict`, which copies all values deeply, would cost too much.
+def _values(value: Any, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in names}
+
+
+def _names(cls: type) -> tuple[str, ...]:
+    return tuple(item.name for item in fields(cls))
+
+
+_DEFAULTS: Final[Mapping[str, Any]] = _values(JobOptions(), _names(JobOptions))
 
 
 def _plain(value: Any) -> Any:
@@ -217,7 +224,13 @@ class JobRecord:
 
     def to_json(self) -> str:
         """Return the record as JSON text, for a store."""
-        return json.dumps({**asdict(self), "options": self.options.as_json()}, separators=(",", ":"))
+        values = _values(self, _RECORD)
+        values["options"] = self.options.as_json()
+        if self.failure is not None:
+            values["failure"] = _values(self.failure, _FAILURE)
+        if self.summary is not None:
+            values["summary"] = _values(self.summary, _SUMMARY)
+        return json.dumps(values, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -237,6 +250,11 @@ class JobRecord:
             return cls(**values)
         except (TypeError, KeyError, ValueError) as error:
             raise ValueError(f"this is not the record of a job: {type(error).__name__}: {error}") from error
+
+
+_RECORD: Final = _names(JobRecord)
+_FAILURE: Final = _names(JobFailure)
+_SUMMARY: Final = _names(JobSummary)
 
 
 def _tuples(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
