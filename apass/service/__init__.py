@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from apass.service.memory_jobs import MemoryJobStore
     from apass.service.metrics import ServiceMetrics
     from apass.service.optimizer import JobObserver, Optimizer, OptimizerStatus
+    from apass.service.sql_jobs import SqlJobStore
     from apass.service.tracing import ServiceTracing
 else:
     __getattr__, __dir__ = lazy_names(
@@ -56,6 +57,7 @@ else:
             "apass.service.memory_jobs": ["MemoryJobStore"],
             "apass.service.metrics": ["ServiceMetrics"],
             "apass.service.optimizer": ["JobObserver", "Optimizer", "OptimizerStatus"],
+            "apass.service.sql_jobs": ["SqlJobStore"],
             "apass.service.tracing": ["ServiceTracing"],
         },
     )
@@ -91,6 +93,7 @@ __all__ = [
     "ServiceError",
     "ServiceMetrics",
     "ServiceTracing",
+    "SqlJobStore",
     "Token",
     "TokenScope",
     "Tokens",

@@ -1,0 +1,316 @@
+"""New jobs and changes of jobs, of which `SqlJobStore` stores many at once."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from apass.errors import MissingExtraError
+from apass.service.errors import JobsUnavailableError
+from apass.service.job_store import JobChange
+from apass.service.jobs import JobEvent, JobRecord
+from apass.service.sql_blobs import NewBlob, lock_blobs, store_blobs
+from apass.service.sql_schema import EVENTS, IS_UNFINISHED, JOBS, USES
+
+try:
+    from sqlalchemy import Connection, bindparam, select, text, tuple_, update
+    from sqlalchemy.dialects import postgresql, sqlite
+except ImportError as _error:
+    raise MissingExtraError(f"SqlJobStore needs SQLAlchemy ({_error}): pip install 'apass[serve]'") from _error
+
+__all__ = ["Addition", "Change", "parse_events", "parse_record", "store_changes"]
+
+_UNFINISHED: Final = text(IS_UNFINISHED)
+
+_SAME_REQUESTS: Final = select(JOBS.c.tenant, JOBS.c.idempotency_key, JOBS.c.id, JOBS.c.record).where(
+    tuple_(JOBS.c.tenant, JOBS.c.idempotency_key).in_(bindparam("requests", expanding=True)),
+    text("idempotency_key IS NOT NULL"),
+)
+_OWNED: Final = (
+    select(JOBS.c.id)
+    .where(JOBS.c.id.in_(bindparam("ids", expanding=True)), JOBS.c.owner == bindparam("server"), _UNFINISHED)
+    .order_by(JOBS.c.id)
+    .with_for_update()
+)
+_BY_ID: Final = select(JOBS.c.id, JOBS.c.record).where(JOBS.c.id.in_(bindparam("ids", expanding=True)))
+_ENDED_HERE: Final = select(JOBS.c.id, JOBS.c.record).where(
+    JOBS.c.id.in_(bindparam("ids", expanding=True)), JOBS.c.owner == bindparam("server"), text("finished IS NOT NULL")
+)
+_ADD: Final = {
+    "sqlite": sqlite.insert(JOBS).on_conflict_do_nothing().returning(JOBS.c.id),
+    "postgresql": postgresql.insert(JOBS).on_conflict_do_nothing().returning(JOBS.c.id),
+}
+_ADD_USES: Final = {
+    "sqlite": sqlite.insert(USES).on_conflict_do_nothing(),
+    "postgresql": postgresql.insert(USES).on_conflict_do_nothing(),
+}
+_ADD_EVENTS: Final = {
+    "sqlite": sqlite.insert(EVENTS).on_conflict_do_nothing(),
+    "postgresql": postgresql.insert(EVENTS).on_conflict_do_nothing(),
+}
+_CHANGED: Final = ("state", "finished", "attempts", "result", "report", "record")
+_CHANGE: Final = (
+    update(JOBS)
+    .where(JOBS.c.id == bindparam("job"), JOBS.c.owner == bindparam("server"), _UNFINISHED)
+    .values({name: bindparam(f"new_{name}") for name in _CHANGED})
+)
+
+
+@dataclass(slots=True, eq=False)
+class Addition:
+    """A job to add."""
+
+    job: JobRecord
+    """The record."""
+    model: NewBlob
+    """The model."""
+    row: Mapping[str, Any] = field(init=False)
+    """The row of the job."""
+
+    def prepare(self, server: str) -> None:
+        """Compute the row, for a server that is to have the job."""
+        job = self.job
+        self.row = {
+            **_row(job),
+            "id": job.id,
+            "tenant": job.tenant,
+            "name": job.name.lower(),
+            "pipeline": job.pipeline.lower(),
+            "key": job.key,
+            "idempotency_key": job.idempotency_key,
+            "created": job.created,
+            "owner": server,
+            "cancel_requested": False,
+            "model": job.model_digest,
+        }
+
+    @property
+    def request(self) -> tuple[str, str] | None:
+        """The tenant and the idempotency key, if the job has one."""
+        key = self.job.idempotency_key
+        return None if key is None else (self.job.tenant, key)
+
+
+@dataclass(slots=True, eq=False)
+class Change:
+    """A change of a job, with the blobs of its record that are new."""
+
+    change: JobChange
+    """The change."""
+    blobs: Mapping[str, NewBlob]
+    """The new blobs, by digest."""
+    row: Mapping[str, Any] = field(init=False)
+    """The parameters of the statement that changes the job."""
+    events: Mapping[str, Any] | None = field(init=False, default=None)
+    """The row of its events."""
+
+    def prepare(self, server: str) -> None:
+        """Compute the rows.
+
+        Raises:
+            TypeError: if an event has data that JSON does not have.
+
+        """
+        job, events = self.change.job, self.change.events
+        row = {f"new_{name}": value for name, value in _row(job).items()}
+        self.row = {**row, "job": job.id, "server": server}
+        if events:
+            plain = [[event.id, event.kind, event.time, event.data] for event in events]
+            data = json.dumps(plain, separators=(",", ":"))
+            self.events = {"job": job.id, "last": max(event.id for event in events), "data": data}
+
+
+def _row(job: JobRecord) -> dict[str, Any]:
+    return {
+        "state": str(job.state),
+        "finished": (job.finished or 0.0) if job.ended else None,
+        "attempts": job.attempts,
+        "result": job.result_digest,
+        "report": job.report_digest,
+        "record": job.to_json(),
+    }
+
+
+def parse_record(job_id: str, record: str, label: str) -> JobRecord:
+    """Return the record of a row.
+
+    Raises:
+        JobsUnavailableError: if it is damaged.
+
+    """
+    try:
+        job = JobRecord.from_json(record)
+        if job.id != job_id:
+            raise ValueError(f"it is the record of job {job.id!r}")
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise JobsUnavailableError(f"the record of job {job_id!r} in {label} is damaged: {error}") from error
+    return job
+
+
+def parse_events(job_id: str, rows: Iterable[str], after: int, label: str) -> Sequence[JobEvent]:
+    """Return the events of rows that come after a number.
+
+    Raises:
+        JobsUnavailableError: if they are damaged.
+
+    """
+    events: list[JobEvent] = []
+    try:
+        for row in rows:
+            for number, kind, at, data in json.loads(row):
+                # A batch that was stored again, after an error of the connection, may begin with the same events.
+                if number > after:
+                    events.append(JobEvent(int(number), str(kind), float(at), dict(data)))
+                    after = number
+    except (ValueError, TypeError, RecursionError) as error:
+        raise JobsUnavailableError(f"the events of job {job_id!r} in {label} are damaged: {error}") from error
+    return events
+
+
+def store_changes(
+    connection: Connection, items: Sequence[Addition | Change], server: str, label: str
+) -> list[JobRecord | bool | Exception]:
+    """Store jobs and changes in a transaction, and return the outcome of each.
+
+    The outcome of an addition is the job itself, the earlier job with the same idempotency key, or KeyError. The
+    outcome of a change is whether the job belongs to the server, or KeyError.
+
+    Raises:
+        UnreadableBlobError: if the file of a blob cannot be read. Nothing may be committed then.
+
+    """
+    outcomes: dict[Addition | Change, JobRecord | bool | Exception] = {}
+    additions = [item for item in items if isinstance(item, Addition)]
+    changes = [item for item in items if isinstance(item, Change)]
+    # Every transaction locks rows in the same order, so that two never wait for each other: jobs, then blobs.
+    if changes:
+        changes = _permitted(connection, changes, server, outcomes)
+    candidates: list[Addition | Change] = [*additions, *changes]
+    needed = {item: _needed(item) for item in candidates}
+    found = lock_blobs(connection, set[str]().union(*needed.values()))
+    for item, digests in needed.items():
+        if digests - found:
+            outcomes[item] = KeyError(*sorted(digests - found))
+    additions = _added(connection, [item for item in additions if item not in outcomes], outcomes, label)
+    changes = [item for item in changes if outcomes.get(item, True) is True]
+    blobs = {item.model.blob.digest: item.model for item in additions}
+    for item in changes:
+        blobs |= item.blobs
+    if blobs:
+        store_blobs(connection, blobs, server)
+    _write(connection, additions, changes)
+    return [outcomes[item] for item in items]
+
+
+def _needed(item: Addition | Change) -> set[str]:
+    """Return the blobs that must exist already."""
+    job = item.job if isinstance(item, Addition) else item.change.job
+    own = {job.model_digest} if isinstance(item, Addition) else {job.model_digest, *item.blobs}
+    return {digest for digest in (job.result_digest, job.report_digest) if digest is not None} - own
+
+
+def _permitted(
+    connection: Connection,
+    changes: Sequence[Change],
+    server: str,
+    outcomes: dict[Addition | Change, JobRecord | bool | Exception],
+) -> list[Change]:
+    """Return the changes of unfinished jobs of the server, and lock these jobs."""
+    ids = sorted({item.change.job.id for item in changes})
+    owned = set(connection.scalars(_OWNED, {"ids": ids, "server": server}))
+    permitted: list[Change] = []
+    refused: list[Change] = []
+    for item in changes:
+        job = item.change.job
+        (permitted if job.id in owned else refused).append(item)
+        outcomes[item] = job.id in owned
+        if job.ended:
+            owned.discard(job.id)
+    if refused:
+        # If a connection is lost during a commit, the caller repeats a change that may have been made.
+        ids = sorted({item.change.job.id for item in refused})
+        rows = connection.execute(_ENDED_HERE, {"ids": ids, "server": server})
+        stored = {row.id: row.record for row in rows}
+        for item in refused:
+            outcomes[item] = stored.get(item.change.job.id) == item.row["new_record"]
+    return permitted
+
+
+def _added(
+    connection: Connection,
+    additions: Sequence[Addition],
+    outcomes: dict[Addition | Change, JobRecord | bool | Exception],
+    label: str,
+) -> list[Addition]:
+    """Insert the rows of jobs, and return the jobs.
+
+    Those with the same idempotency key as another job are left out.
+    """
+    added: list[Addition] = []
+    # In this order, for the same reason: another server may be adding a job with the same key.
+    rest = sorted(additions, key=lambda item: item.request or ("", ""))
+    while rest:
+        requests = {item.request for item in rest if item.request is not None}
+        earlier: dict[tuple[str, str], tuple[str, str]] = {}
+        if requests:
+            rows = connection.execute(_SAME_REQUESTS, {"requests": sorted(requests)})
+            earlier = {(row.tenant, row.idempotency_key): (row.id, row.record) for row in rows}
+        new: dict[str, Addition] = {}
+        for item in rest:
+            request = item.request
+            if request is None:
+                new[item.job.id] = item
+            elif request in earlier:
+                outcomes[item] = _earlier_job(*earlier[request], label)
+            elif request in requests:
+                # The next round finds it for further items with the same key.
+                requests.remove(request)
+                new[item.job.id] = item
+        if new:
+            ids = set(connection.scalars(_ADD[connection.dialect.name], [item.row for item in new.values()]))
+            added += [item for job_id, item in new.items() if job_id in ids]
+            outcomes |= {new[job_id]: new[job_id].job for job_id in ids}
+            _find_same_ids(connection, [item for job_id, item in new.items() if job_id not in ids], outcomes, label)
+        # Of the rest, another server has added jobs with the same keys meanwhile.
+        rest = [item for item in rest if item not in outcomes]
+    return added
+
+
+def _find_same_ids(
+    connection: Connection,
+    items: Sequence[Addition],
+    outcomes: dict[Addition | Change, JobRecord | bool | Exception],
+    label: str,
+) -> None:
+    """Return the stored jobs for those that are stored already."""
+    if items:
+        rows = connection.execute(_BY_ID, {"ids": sorted(item.job.id for item in items)})
+        stored = {row.id: row.record for row in rows}
+        for item in items:
+            if item.job.id in stored:
+                outcomes[item] = _earlier_job(item.job.id, stored[item.job.id], label)
+
+
+def _earlier_job(job_id: str, record: str, label: str) -> JobRecord | Exception:
+    try:
+        return parse_record(job_id, record, label)
+    except JobsUnavailableError as error:
+        return error
+
+
+def _write(connection: Connection, additions: Sequence[Addition], changes: Sequence[Change]) -> None:
+    """Write what belongs to new jobs, and the changes."""
+    dialect = connection.dialect.name
+    uses = {
+        (digest, job.id)
+        for job in (*(item.job for item in additions), *(item.change.job for item in changes))
+        for digest in (job.model_digest, job.result_digest, job.report_digest)
+        if digest is not None
+    }
+    if uses:
+        connection.execute(_ADD_USES[dialect], [{"digest": digest, "job": job_id} for digest, job_id in sorted(uses)])
+    if changes:
+        connection.execute(_CHANGE, [item.row for item in changes])
+    events = [item.events for item in changes if item.events is not None]
+    if events:
+        connection.execute(_ADD_EVENTS[dialect], events)

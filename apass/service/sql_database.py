@@ -1,0 +1,432 @@
+"""`Database`: the connections of `SqlJobStore`, and their errors in plain words."""
+
+import errno
+import os
+import sqlite3
+import sys
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from socket import gethostname
+from typing import Any, Final, TypeVar
+from urllib.parse import quote
+
+from apass.errors import MissingExtraError
+from apass.service.errors import JobsUnavailableError
+from apass.service.sql_schema import APPLICATION_ID, prepare_schema
+
+try:
+    from sqlalchemy import Connection, Engine, create_engine, event, make_url
+    from sqlalchemy.engine import URL
+    from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+    from sqlalchemy.pool import QueuePool
+except ImportError as _error:
+    raise MissingExtraError(f"SqlJobStore needs SQLAlchemy ({_error}): pip install 'apass[serve]'") from _error
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+__all__ = ["Database"]
+
+R = TypeVar("R")
+
+_CONFLICTS: Final = ("40001", "40P01")
+"""Codes of PostgreSQL for transactions that have to be repeated: a conflict, and a deadlock."""
+
+_ATTEMPTS: Final = 5
+"""How often a transaction is repeated after a conflict."""
+
+_FULL: Final = "53100"
+"""The code of PostgreSQL for a full disk."""
+
+_TAKEN: Final = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
+"""Error codes of the platforms for a file that is locked by another process."""
+
+_SQLITE_REASONS: Final = {
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_READONLY: "it cannot be written",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check that it exists, and the permissions of its folder",
+    sqlite3.SQLITE_CORRUPT: "it is damaged; replace it by a backup",
+    sqlite3.SQLITE_NOTADB: "it is no database; use another file",
+    sqlite3.SQLITE_IOERR: "the disk cannot be read or written",
+}
+
+_PASSWORDS: Final = ("password", "sslpassword", "passfile")
+"""Parts of the query of a URL that are not shown."""
+
+
+class Database:
+    """A SQLite file or a PostgreSQL server.
+
+    Its methods are called in worker threads.
+
+    Parameters:
+        path_or_url: a path, or a URL.
+        timeout: seconds to wait for a connection or a lock.
+
+    Raises:
+        ValueError: if the URL is invalid, or of another kind of database.
+        MissingExtraError: if the driver is not installed.
+
+    """
+
+    def __init__(self, path_or_url: Path | str, timeout: float) -> None:
+        url = _parsed(path_or_url)
+        self.is_shared: Final = url.drivername != "sqlite"
+        """Whether several servers may use it."""
+        self._timeout = timeout
+        self._engine: Engine | None = None
+        self._secrets: list[str] = []
+        if self.is_shared:
+            secrets = [url.password, *(url.query.get(name) for name in _PASSWORDS)]
+            self._secrets = [secret for secret in secrets if isinstance(secret, str) and secret]
+            url = url.set(drivername="postgresql+psycopg")
+            self._url = url
+            shown = url.set(drivername="postgresql", query={})
+            self.label: str = f"the store {shown.render_as_string(hide_password=True)!r}"
+            """How messages name it."""
+            self._create_shared()  # a missing driver is an error at once
+        else:
+            self._file = _SqliteFile(Path(url.database or "").absolute(), timeout)
+            self.label = f"the store {str(self._file.path)!r}"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is open."""
+        return self._engine is not None
+
+    def open(self) -> None:
+        """Connect, and create the tables.
+
+        Raises:
+            JobsUnavailableError: if the database cannot be used, or another process has the file.
+
+        """
+        if self._engine is not None:
+            raise JobsUnavailableError(f"{self.label} is open already; use another `SqlJobStore`")
+        if self.is_shared:
+            self._engine = self._create_shared()
+        else:
+            with self._plain_errors():
+                self._engine = self._file.open(self.label)
+        try:
+            self.write(lambda connection: prepare_schema(connection, self.label))
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the connections."""
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.dispose()
+            if not self.is_shared:
+                self._file.unlock()
+
+    def write(self, function: Callable[[Connection], R], *, is_durable: bool = True) -> R:
+        """Call a function in a transaction, and return its result.
+
+        The function may be called several times.
+
+        Parameters:
+            function: gets a connection.
+            is_durable: whether the changes must survive a loss of power. They always survive the end of the process.
+
+        Raises:
+            JobsUnavailableError: if the database cannot be written.
+
+        """
+        kind = "durable" if is_durable else "fast"
+        with self._plain_errors():
+            for attempt in range(_ATTEMPTS):
+                try:
+                    with self._connect().execution_options(apass=kind) as connection, connection.begin():
+                        return function(connection)
+                except DBAPIError as error:
+                    if getattr(error.orig, "sqlstate", None) not in _CONFLICTS or attempt == _ATTEMPTS - 1:
+                        raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def read(self, functions: Sequence[Callable[[Connection], R]]) -> Sequence[R | BaseException]:
+        """Call functions that read, and return the result or the error of each."""
+        try:
+            with self._plain_errors(), self._connect() as connection:
+                return [self._read(function, connection) for function in functions]
+        except JobsUnavailableError as error:
+            return [error] * len(functions)
+
+    def _read(self, function: Callable[[Connection], R], connection: Connection) -> R | BaseException:
+        try:
+            with self._plain_errors():
+                return function(connection)
+        except JobsUnavailableError as error:
+            # A transaction that failed must not make the next function fail.
+            with self._plain_errors():
+                connection.rollback()
+            return error
+        except Exception as error:
+            return error
+
+    def _connect(self) -> Connection:
+        if self._engine is None:
+            raise JobsUnavailableError(f"{self.label} is not open; use it within `async with Optimizer(...)`")
+        if not self.is_shared:
+            self._file.check()
+        return self._engine.connect()
+
+    def _create_shared(self) -> Engine:
+        # A server that is cut off is noticed after this time, and not after the hours that TCP allows.
+        seconds = max(2, round(self._timeout))
+        options = f"-c lock_timeout={round(self._timeout * 1000)}"
+        given = self._url.query
+        arguments: dict[str, object] = {
+            "connect_timeout": seconds,
+            "keepalives_idle": seconds,
+            "keepalives_interval": 2,
+            "keepalives_count": 3,
+            "tcp_user_timeout": seconds * 1000,
+        }
+        arguments = {name: value for name, value in arguments.items() if name not in given}
+        # Of two values, the server takes the last.
+        arguments["options"] = f"{options} {given['options']}" if "options" in given else options
+        try:
+            return create_engine(
+                self._url,
+                # The statements rely on it: each one sees what was committed before it.
+                isolation_level="READ COMMITTED",
+                pool_pre_ping=True,
+                pool_use_lifo=True,
+                pool_timeout=self._timeout,
+                hide_parameters=True,
+                connect_args=arguments,
+            )
+        except ImportError as error:
+            raise MissingExtraError(
+                f"a store in PostgreSQL needs psycopg ({error}): pip install 'apass[postgres]'"
+            ) from error
+
+    @contextmanager
+    def _plain_errors(self) -> Generator[None]:
+        try:
+            yield
+        except (SQLAlchemyError, sqlite3.Error) as error:
+            raise self._plain(error) from error
+
+    def _plain(self, error: Exception) -> JobsUnavailableError:
+        """Return an error of the database in plain words."""
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        if isinstance(cause, sqlite3.Error):
+            code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
+            reason = _SQLITE_REASONS.get(code)
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                reason = f"another program has locked it for more than {self._timeout:g} s"
+            message = str(cause) if reason is None else f"{reason} ({cause})"
+            return JobsUnavailableError(f"{self.label} cannot be used: {message}", is_full=code == sqlite3.SQLITE_FULL)
+        message = " ".join(str(cause).split())
+        for secret in self._secrets:
+            message = message.replace(secret, "***")
+        is_full = getattr(cause, "sqlstate", None) == _FULL
+        if is_full:
+            message = f"the disk is full ({message})"
+        return JobsUnavailableError(f"{self.label} cannot be used: {message}", is_full=is_full)
+
+
+def _parsed(path_or_url: Path | str) -> URL:
+    """Return the URL of a database. The driver of a file is `sqlite`."""
+    if isinstance(path_or_url, Path) or "://" not in path_or_url:
+        if not str(path_or_url):
+            raise ValueError("the path of the store is empty; write the path of a file, or postgresql://...")
+        return URL.create("sqlite", database=str(path_or_url))
+    try:
+        url = make_url(path_or_url)
+    except (ArgumentError, ValueError):
+        # The message of the cause may contain the password.
+        raise ValueError(
+            "the URL of the store is invalid; write postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+        ) from None
+    name = url.drivername
+    if name in ("postgresql", "postgres", "postgresql+psycopg"):
+        return url.set(drivername="postgresql")
+    if name != "sqlite":
+        raise ValueError(f"a store is the path of a SQLite file or postgresql://..., got a URL of {name!r}")
+    if not url.database or url.database == ":memory:":
+        raise ValueError("the URL of a SQLite store has no file; write sqlite:///PATH")
+    return url
+
+
+class _SqliteFile:
+    """The file of a database, which one process uses at a time.
+
+    Parameters:
+        path: the file.
+        timeout: seconds to wait for a lock of another program, such as one that makes a backup.
+
+    """
+
+    def __init__(self, path: Path, timeout: float) -> None:
+        self.path: Final = path
+        self._timeout = timeout
+        self._may_create = False
+        self._identity: tuple[int, int] | None = None
+        self._lock: int | None = None
+
+    def open(self, label: str) -> Engine:
+        """Lock the file, and return an engine; the file is created if it does not exist."""
+        if not self.path.parent.is_dir():
+            raise JobsUnavailableError(f"{label} cannot be created: the folder {str(self.path.parent)!r} is missing")
+        if self.path.is_dir():
+            raise JobsUnavailableError(f"{label} cannot be used: it is a folder; write the path of a file")
+        # First of all: even to lock it, or to change its journal mode, would disturb another program.
+        self._check_owner(label)
+        self._acquire(label)
+        try:
+            engine = create_engine("sqlite://", creator=self._connect, poolclass=QueuePool, hide_parameters=True)
+            event.listen(engine, "begin", _begin)
+            self._may_create = True
+            engine.connect().close()
+            # A file that is deleted later must not be replaced by an empty one.
+            self._may_create = False
+            self._identity = self._current()
+        except BaseException:
+            self.unlock()
+            raise
+        return engine
+
+    def check(self) -> None:
+        """Raise JobsUnavailableError unless the path still names the file that was opened."""
+        if self._identity is not None and self._current() != self._identity:
+            raise JobsUnavailableError(
+                f"the store {str(self.path)!r} was deleted or replaced while it was open; restore it, and start again"
+            )
+
+    def unlock(self) -> None:
+        """Let another process use the file."""
+        self._identity = None
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            _LOCKS.discard(lock)
+            os.close(lock)
+
+    def _current(self) -> tuple[int, int]:
+        try:
+            status = self.path.stat()
+        except OSError:
+            return (0, 0)
+        return status.st_dev, status.st_ino
+
+    def _connect(self) -> sqlite3.Connection:
+        mode = "rwc" if self._may_create else "rw"
+        connection = self._raw(mode)
+        try:
+            # In WAL mode, readers do not wait for writers.
+            connection.execute("PRAGMA journal_mode=WAL")
+            # Pages that change often are copied into the file less often: 8% less time for each new job.
+            connection.execute("PRAGMA wal_autocheckpoint=4000")
+            connection.execute("PRAGMA journal_size_limit=67108864")
+        except BaseException:
+            connection.close()
+            raise
+        # A damaged text is an error of its record, and not of the statement.
+        connection.text_factory = _decoded
+        return connection
+
+    def _raw(self, mode: str) -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"file:{quote(str(self.path))}?mode={mode}",
+            uri=True,
+            timeout=self._timeout,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+
+    def _check_owner(self, label: str) -> None:
+        """Raise JobsUnavailableError if the file is a database of another program."""
+        if not self.path.exists():
+            return
+        connection = self._raw("ro")
+        try:
+            (number,) = connection.execute("PRAGMA application_id").fetchone()
+            (tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+        finally:
+            connection.close()
+        if number != APPLICATION_ID and (number or tables):
+            raise JobsUnavailableError(
+                f"{label} is a database of another program and was not changed; use another file"
+            )
+
+    def _acquire(self, label: str) -> None:
+        """Lock the file. The lock ends with the process, even with one that is killed."""
+        path = self.path.with_name(f"{self.path.name}.lock")
+        try:
+            lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise JobsUnavailableError(f"{label} cannot be locked: {path}: {error.strerror}") from error
+        try:
+            _lock_now(lock)
+            os.ftruncate(lock, 0)
+            os.write(lock, f"process {os.getpid()} on {gethostname()}\n".encode())
+        except OSError as error:
+            holder = os.read(lock, 1000).decode(errors="replace").strip()
+            os.close(lock)
+            if error.errno not in _TAKEN:
+                raise JobsUnavailableError(
+                    f"{label} cannot be locked: {path}: {error.strerror}", is_full=error.errno == errno.ENOSPC
+                ) from error
+            raise JobsUnavailableError(
+                f"{label} is in use by {holder or 'another process'}; "
+                "stop that process, or use PostgreSQL for several servers"
+            ) from None
+        self._lock = lock
+        _LOCKS.add(lock)
+
+
+_LOCKS: Final[set[int]] = set()
+"""The descriptors of the locks of this process."""
+
+
+def _close_inherited() -> None:
+    """Close the locks of the parent process.
+
+    Otherwise they would last as long as this process.
+    """
+    for lock in _LOCKS:
+        os.close(lock)
+    _LOCKS.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_inherited)
+
+
+def _lock_now(lock: int) -> None:
+    if sys.platform == "win32":
+        # Other processes cannot read a locked byte, so lock one after the text.
+        os.lseek(lock, 10_000, os.SEEK_SET)
+        try:
+            msvcrt.locking(lock, msvcrt.LK_NBLCK, 1)
+        finally:
+            os.lseek(lock, 0, os.SEEK_SET)
+    else:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _begin(connection: Connection) -> None:
+    """Begin a transaction of SQLite; the driver does not do it."""
+    kind = connection.get_execution_options().get("apass")
+    if kind is None:
+        connection.exec_driver_sql("BEGIN")
+        return
+    # FULL writes the changes to the disk at each commit, NORMAL at the next checkpoint.
+    level = "FULL" if kind == "durable" else "NORMAL"
+    if connection.info.get("synchronous") != level:
+        raw: Any = connection.connection.dbapi_connection
+        raw.execute(f"PRAGMA synchronous={level}")
+        connection.info["synchronous"] = level
+    # A transaction that begins by reading may fail when it writes.
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")

@@ -1,0 +1,71 @@
+"""A program that adds jobs until it is killed.
+
+The command is `python -m tests.service.adding_jobs URL BACKEND SEED`. It prints `open`, and then `added ID` or
+`done ID` as soon as the store has confirmed that. With the argument `fork`, it only opens the store and forks a child
+process that stays alive; it prints the process id of that one.
+"""
+
+import os
+import signal
+import sys
+from random import Random
+from typing import NoReturn
+
+import anyio
+
+from apass.service import SqlJobStore
+from apass.service.job_store import Blob
+from apass.service.jobs import new_job_id
+from tests.service.stored_jobs import done, new_job, running
+
+TASKS = 20
+
+
+def write(line: str) -> None:
+    """Write a line, which a kill cannot split."""
+    os.write(1, f"{line}\n".encode())
+
+
+def result_of(model: bytes) -> bytes:
+    """Return the result for a model."""
+    return model[::-1] + b"!"
+
+
+async def add_jobs(store: SqlJobStore, random: Random) -> NoReturn:
+    """Add jobs, and let half of them end."""
+    while True:
+        # Some models have several chunks.
+        data = random.randbytes(1_500_000 if random.random() < 0.05 else random.randrange(3000))
+        model = Blob.of(data)
+        job = await store.add(new_job(model, id=new_job_id()), model)
+        write(f"added {job.id}")
+        if random.random() < 0.5:
+            assert await store.update([running(job)]) == [True]
+            assert await store.update([done(job, Blob.of(result_of(data)))]) == [True]
+            write(f"done {job.id}")
+
+
+async def main(url: str, seed: int) -> None:
+    """Open the store, and add jobs."""
+    store = SqlJobStore(url)
+    await store.open()
+    write("open")
+    async with anyio.create_task_group() as group:
+        for number in range(TASKS):
+            group.start_soon(add_jobs, store, Random(f"{seed} {number}"))
+
+
+async def fork(url: str) -> None:
+    """Open the store, and fork a process."""
+    await SqlJobStore(url).open()
+    child = os.fork()
+    if child:
+        write(f"{child}")
+    signal.pause()
+
+
+if __name__ == "__main__":
+    if sys.argv[2:] == ["fork"]:
+        anyio.run(fork, sys.argv[1])
+    else:
+        anyio.run(main, sys.argv[1], int(sys.argv[3]), backend=sys.argv[2])

@@ -1,0 +1,442 @@
+"""Faults of SQL job stores: killed processes, full disks, lost connections."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import anyio
+import pytest
+
+from apass.errors import StoreWarning
+from apass.service import JobsUnavailableError, Optimizer, SqlJobStore
+from apass.service.job_store import Blob, JobQuery, read_blob
+from apass.service.jobs import JobRecord, JobState
+from tests.helpers.full_disk import tiny_disk
+from tests.helpers.repository import ROOT
+from tests.service.adding_jobs import result_of
+from tests.service.postgres import PostgresServer, needs_postgres, running_postgres
+from tests.service.stored_jobs import done, ended, new_job, opened, running, states_of
+
+pytestmark = pytest.mark.anyio
+
+MODEL = Blob.of(b"a model")
+TABLES = ("apass_jobs", "apass_blobs", "apass_chunks", "apass_uses", "apass_uploads", "apass_events")
+
+
+def postgres_test(function: Any) -> Any:
+    """Mark a test that needs PostgreSQL."""
+    for mark in (needs_postgres, pytest.mark.network, pytest.mark.process):
+        function = mark(function)
+    return function
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Generator[PostgresServer]:
+    """Return a server for all tests."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def url(postgres: PostgresServer) -> str:
+    """Return the URL of an empty database."""
+    return postgres.create()
+
+
+@contextmanager
+def child(*arguments: str) -> Generator[subprocess.Popen[str]]:
+    """Run the program that adds jobs, and kill it at the end of the block."""
+    command = [sys.executable, "-m", "tests.service.adding_jobs", *arguments]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def killed_at(random: Random, *arguments: str) -> list[list[str]]:
+    """Run the program, kill it after a random number of lines, and return all lines."""
+    with child(*arguments) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(random.randrange(2, 150))]
+        process.send_signal(signal.SIGKILL)
+        # What it wrote before the signal arrived counts, too.
+        lines += process.stdout.read().splitlines()
+    assert lines[0] == "open\n"
+    return [line.split() for line in lines[1:]]
+
+
+async def check_jobs(store: SqlJobStore, lines: Sequence[Sequence[str]]) -> None:
+    """Check that no job is missing or half-written."""
+    page = await store.list(JobQuery(tenant=None, limit=10_000))
+    jobs = {job.id: job for job in page.jobs}
+    assert page.next is None
+    for what, job_id in lines:
+        assert job_id in jobs
+        assert what == "added" or jobs[job_id].state is JobState.DONE
+    for job in jobs.values():
+        data = await read_blob(store, job.model_digest)
+        assert Blob.of(data).digest == job.model_digest
+        if job.result_digest is not None:
+            assert await read_blob(store, job.result_digest) == result_of(data)
+
+
+async def unfinished(store: SqlJobStore) -> list[str]:
+    page = await store.list(JobQuery(tenant=None, states=[JobState.QUEUED, JobState.RUNNING], limit=10_000))
+    return sorted(job.id for job in page.jobs)
+
+
+@pytest.mark.slow
+@pytest.mark.process
+async def test_killed_process_loses_no_sqlite_job(tmp_path: Path, anyio_backend_name: str) -> None:
+    path, random = tmp_path / "jobs.db", Random(1)
+    lines: list[list[str]] = []
+    for seed in range(4):
+        lines += killed_at(random, str(path), anyio_backend_name, str(seed))
+        store = SqlJobStore(path)
+        jobs = await store.open()
+        assert sorted(job.id for job in jobs) == await unfinished(store)
+        await check_jobs(store, lines)
+        await store.close()
+    assert len(lines) > 100
+
+
+@pytest.mark.slow
+@postgres_test
+async def test_killed_server_loses_no_postgres_job(postgres: PostgresServer, anyio_backend_name: str) -> None:
+    url, random = postgres.create(), Random(2)
+    lines: list[list[str]] = []
+    async with opened(lambda: SqlJobStore(url)) as store:
+        own = postgres.query(url, "SELECT id FROM apass_servers")
+        adopted: list[str] = []
+        for seed in range(3):
+            lines += killed_at(random, url, anyio_backend_name, str(seed))
+            assert (await store.sync()).adopted == []
+            end_leases(postgres, url, except_for=own[0][0])
+            adopted += [job.id for job in (await store.sync()).adopted]
+        assert sorted(adopted) == await unfinished(store)
+        assert postgres.query(url, "SELECT id FROM apass_servers") == own
+        await check_jobs(store, lines)
+
+
+def end_leases(postgres: PostgresServer, url: str, *, except_for: str) -> None:
+    """Let the leases of all other servers be over, without waiting for that."""
+    postgres.query(url, "UPDATE apass_servers SET lease_end = now() - interval '1 s' WHERE id <> %s", except_for)
+
+
+@pytest.mark.process
+async def test_second_process_is_refused(tmp_path: Path, anyio_backend_name: str) -> None:
+    path = tmp_path / "jobs.db"
+    with child(str(path), anyio_backend_name, "0") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "open\n"
+        with pytest.raises(JobsUnavailableError, match=f"in use by process {process.pid} on .*; stop that process"):
+            await SqlJobStore(path).open()
+    async with opened(lambda: SqlJobStore(path)) as store:
+        with pytest.raises(JobsUnavailableError, match=f"in use by process {os.getpid()} on"):
+            await SqlJobStore(path).open()
+        assert await store.count() is not None
+
+
+@pytest.mark.process
+async def test_forked_process_does_not_keep_lock(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+    with child(str(path), "fork") as process:
+        assert process.stdout is not None
+        forked = int(process.stdout.readline())
+        try:
+            process.kill()
+            process.wait()
+            async with opened(lambda: SqlJobStore(path)) as store:
+                assert await store.count() == {}
+        finally:
+            os.kill(forked, signal.SIGKILL)
+
+
+async def test_next_process_gets_unfinished_jobs(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+    jobs = [new_job(MODEL) for _ in range(4)]
+    first = SqlJobStore(path)
+    assert await first.open() == []
+    for job in jobs:
+        await first.add(job, MODEL)
+    await first.update([running(jobs[1], 3), done(jobs[2], MODEL), ended(jobs[3])])
+    await first.close()
+    with pytest.raises(JobsUnavailableError, match="is not open"):
+        await first.find(jobs[0].id)
+    second = SqlJobStore(path)
+    # The attempt of the job that ran does not count, because the store was closed.
+    given_back = running(jobs[1], 3).job.with_state(JobState.QUEUED, attempts=2)
+    assert await second.open() == [jobs[0], given_back]
+    assert await second.update([ended(jobs[0]), done(given_back, MODEL)]) == [True, True]
+    await second.close()
+    # A store may be opened again.
+    assert await first.open() == []
+    await first.close()
+
+
+async def add_until_error(store: SqlJobStore, jobs: list[JobRecord]) -> None:
+    """Add jobs; the last one is that of the error."""
+    while True:
+        model = disk_model(len(jobs))
+        jobs.append(new_job(model))
+        await store.add(jobs[-1], model)
+
+
+def disk_model(number: int) -> Blob:
+    return Blob.of(Random(number).randbytes(50_000))
+
+
+async def test_full_disk_loses_no_job(tmp_path: Path) -> None:
+    with tiny_disk(tmp_path / "disk", 6000) as folder:
+        filler = folder / "filler"
+        filler.write_bytes(bytes(3_000_000))
+        path = folder / "jobs.db"
+        jobs: list[JobRecord] = []
+        async with opened(lambda: SqlJobStore(path)) as store:
+            with pytest.raises(JobsUnavailableError, match="cannot be used: the disk is full") as caught:
+                await add_until_error(store, jobs)
+            assert caught.value.is_full
+            rejected = jobs.pop()
+            assert await states_of(store, [*jobs, rejected]) == [JobState.QUEUED] * len(jobs) + [None]
+            filler.unlink()
+            await store.add(rejected, disk_model(len(jobs)))
+            jobs.append(rejected)
+            assert await store.update([running(job) for job in jobs]) == [True] * len(jobs)
+        async with opened(lambda: SqlJobStore(path)) as store:
+            assert await unfinished(store) == [job.id for job in jobs]
+            assert len(jobs) > 5
+            for number, job in enumerate(jobs):
+                assert await read_blob(store, job.model_digest) == disk_model(number).data
+
+
+async def test_full_disk_cannot_be_opened(tmp_path: Path) -> None:
+    with tiny_disk(tmp_path / "disk", 16) as folder:
+        (folder / "filler").write_bytes(bytes(8_000))
+        store = SqlJobStore(folder / "jobs.db")
+        with pytest.raises(JobsUnavailableError, match="the disk is full") as caught:
+            await store.open()
+        assert caught.value.is_full
+
+
+async def test_read_only_disk_is_reported(tmp_path: Path) -> None:
+    with tiny_disk(tmp_path / "disk", 3000) as folder:
+        path = folder / "jobs.db"
+        async with opened(lambda: SqlJobStore(path)) as store:
+            await store.add(new_job(MODEL), MODEL)
+        before = path.read_bytes()
+        await anyio.run_process(["mount", "-o", "remount,ro", str(folder)])
+        with pytest.raises(JobsUnavailableError, match=r"cannot be opened; check .* the permissions of its folder"):
+            await SqlJobStore(path).open()
+        assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("missing/jobs.db", "cannot be created: the folder .*missing' is missing"),
+        ("folder", "cannot be used: it is a folder; write the path of a file"),
+        ("text", "cannot be used: it is no database; use another file"),
+        ("foreign.db", "is a database of another program and was not changed; use another file"),
+        ("old.db", "has tables of the version 0, and this apass uses 1; use another database"),
+    ],
+)
+async def test_unusable_file_is_not_changed(tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "text").write_text("no database, but a long text" * 100)
+    with sqlite3.connect(tmp_path / "foreign.db") as connection:
+        connection.execute("CREATE TABLE apass_jobs (id TEXT)")
+    connection.close()
+    async with opened(lambda: SqlJobStore(tmp_path / "old.db")):
+        pass
+    with sqlite3.connect(tmp_path / "old.db") as connection:
+        connection.execute("UPDATE apass_schema SET version = 0")
+    connection.close()
+    before = contents(tmp_path)
+    with pytest.raises(JobsUnavailableError, match=message):
+        await SqlJobStore(tmp_path / name).open()
+    assert contents(tmp_path) == before
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock"}
+
+
+async def test_deleted_file_is_not_created_again(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+    store = SqlJobStore(path)
+    await store.open()
+    path.rename(tmp_path / "moved.db")
+    for call in (store.add(new_job(MODEL), MODEL), store.count()):
+        with pytest.raises(JobsUnavailableError, match="was deleted or replaced while it was open"):
+            await call
+    assert not path.exists()
+    (tmp_path / "moved.db").rename(path)
+    await store.add(new_job(MODEL), MODEL)
+    await store.close()
+
+
+async def test_locked_file_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+    job = new_job(MODEL)
+    async with opened(lambda: SqlJobStore(path, timeout=0.1)) as store:
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(JobsUnavailableError, match=r"another program has locked it for more than 0\.1 s"):
+            await store.add(job, MODEL)
+        assert await store.find(job.id) is None
+        other.execute("ROLLBACK")
+        other.close()
+        assert await store.add(job, MODEL) == job
+
+
+@pytest.mark.parametrize("record", ["{", "null", "[]", '{"id": 1}', "[" * 100_000, b"\xff\xfe", b"", "of another job"])
+async def test_damaged_record_does_not_stop_server(tmp_path: Path, record: str | bytes) -> None:
+    path = tmp_path / "jobs.db"
+    jobs = [new_job(MODEL, idempotency_key=f"request {number}") for number in range(3)]
+    async with opened(lambda: SqlJobStore(path)) as store:
+        for job in jobs:
+            await store.add(job, MODEL)
+        await store.update([done(jobs[2], MODEL)])
+    damaged = jobs[1].to_json() if record == "of another job" else record
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE apass_jobs SET record = ? WHERE id IN (?, ?)", (damaged, jobs[0].id, jobs[2].id))
+    connection.close()
+    store = SqlJobStore(path)
+    with pytest.warns(
+        StoreWarning, match=f"the record of job '{jobs[0].id}' in .* is damaged: .*; the job is left out"
+    ):
+        assert await store.open() == [jobs[1]]
+    with pytest.raises(JobsUnavailableError, match=f"the record of job '{jobs[0].id}' in .* is damaged"):
+        await store.find(jobs[0].id)
+    with pytest.raises(JobsUnavailableError, match=f"the record of job '{jobs[0].id}' in .* is damaged"):
+        await store.add(new_job(MODEL, idempotency_key="request 0"), MODEL)
+    with pytest.warns(StoreWarning, match="is damaged"):
+        assert (await store.list(JobQuery(tenant=None))).jobs == [jobs[1]]
+    assert await store.find(jobs[1].id) == jobs[1]
+    assert await store.remove(jobs[2].id)
+    await store.close()
+
+
+async def test_damaged_chunks_and_events_are_errors(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+    model = Blob.of(bytes(3_000_000))
+    job = new_job(model)
+    async with opened(lambda: SqlJobStore(path)) as store:
+        await store.add(job, model)
+        with sqlite3.connect(path) as connection:
+            connection.execute("DELETE FROM apass_chunks WHERE number = 1")
+            connection.execute("UPDATE apass_chunks SET data = 'text' WHERE number = 2")
+            connection.execute("INSERT INTO apass_events VALUES (?, 1, '[[1, 2]]')", (job.id,))
+        connection.close()
+        with pytest.raises(JobsUnavailableError, match=f"chunk 1 of the blob {model.digest} is damaged"):
+            await read_blob(store, model.digest)
+        with pytest.raises(JobsUnavailableError, match=f"chunk 2 of the blob {model.digest} is damaged"):
+            await store.read(model.digest, 2)
+        with pytest.raises(JobsUnavailableError, match=f"the events of job '{job.id}' in .* are damaged"):
+            await store.events(job.id, 0)
+
+
+async def test_optimizer_keeps_jobs_in_file(tmp_path: Path) -> None:
+    path = str(tmp_path / "jobs.db")
+    async with Optimizer(store=path) as optimizer:
+        job = await optimizer.submit({"f": 1}, idempotency_key="request")
+        assert await job.result() == {"f": 1}
+    async with Optimizer(store=path) as optimizer:
+        again = await optimizer.submit({"f": 1}, idempotency_key="request")
+        assert again.id == job.id
+        assert await again.result() == {"f": 1}
+        assert [event.kind async for event in again.events()][-1] == "state"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the path of the store is empty"),
+        ("mysql://user:secret@host/db", "got a URL of 'mysql'"),
+        ("sqlite://", "the URL of a SQLite store has no file"),
+        ("postgresql://user:secret@host:port/db", "the URL of the store is invalid"),
+    ],
+)
+def test_invalid_urls_are_errors(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        SqlJobStore(text)
+    assert "secret" not in str(caught.value)
+
+
+def test_lease_must_be_longer_than_pause() -> None:
+    with pytest.raises(ValueError, match=r"lease_seconds must be at least twice sync_seconds \(2\), got 3"):
+        SqlJobStore("jobs.db", lease_seconds=3)
+    with pytest.raises(ValueError, match="timeout must be a positive number of seconds, got 0"):
+        SqlJobStore("jobs.db", timeout=0)
+    assert SqlJobStore("jobs.db").sync_seconds is None
+
+
+async def add_again(store: SqlJobStore, number: int, added: dict[int, str]) -> None:
+    """Add a job; repeat the request until the store accepts it."""
+    model = Blob.of(b"model %d" % number)
+    while True:
+        job = new_job(model, idempotency_key=f"request {number}")
+        try:
+            added[number] = (await store.add(job, model)).id
+        except JobsUnavailableError:
+            await anyio.sleep(0.01)
+        else:
+            return
+
+
+async def check_requests(store: SqlJobStore, added: dict[int, str]) -> None:
+    """Check that each request has one job, and that a server runs it."""
+    page = await store.list(JobQuery(tenant=None, limit=10_000))
+    assert {job.idempotency_key: job.id for job in page.jobs} == {f"request {n}": i for n, i in added.items()}
+    assert len(page.jobs) == len(added)
+    # A job whose acceptance was not confirmed is one that the server adopts.
+    news = await store.sync()
+    assert {job.id for job in news.adopted} <= set(added.values())
+    assert news.lost == []
+    for number in added:
+        assert await read_blob(store, Blob.of(b"model %d" % number).digest) == b"model %d" % number
+
+
+@pytest.mark.slow
+@postgres_test
+async def test_restarted_database_loses_no_job(postgres: PostgresServer) -> None:
+    url = postgres.create()
+    added: dict[int, str] = {}
+    async with opened(lambda: SqlJobStore(url)) as store:
+        async with anyio.create_task_group() as group:
+            for number in range(600):
+                group.start_soon(add_again, store, number, added)
+                if number % 200 == 100:
+                    await anyio.to_thread.run_sync(postgres.restart)
+        await check_requests(store, added)
+
+
+@pytest.mark.slow
+@postgres_test
+async def test_killed_connections_lose_no_job(postgres: PostgresServer) -> None:
+    url, random = postgres.create(), Random(3)
+    added: dict[int, str] = {}
+    async with opened(lambda: SqlJobStore(url)) as store:
+        async with anyio.create_task_group() as group:
+            for number in range(1000):
+                group.start_soon(add_again, store, number, added)
+                if random.random() < 0.03:
+                    await anyio.to_thread.run_sync(kill_connections, postgres, url)
+        await check_requests(store, added)
+
+
+def kill_connections(postgres: PostgresServer, url: str) -> None:
+    postgres.query(
+        url,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    )
