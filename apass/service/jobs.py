@@ -116,7 +116,8 @@ _DEFAULTS: Final[Mapping[str, Any]] = _values(JobOptions(), _names(JobOptions))
 def _plain(value: Any) -> Any:
     """Return a value of an option as one of JSON."""
     if isinstance(value, tuple):
-        return list(cast("tuple[Any, ...]", value))
+        items: tuple[Any, ...] = value
+        return list(items)
     return dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else value
 
 
