@@ -132,9 +132,11 @@ def validate_event(data: object) -> None:
 
 def _operation(api: Mapping[str, Any], request: httpx.Request) -> Mapping[str, Any] | None:
     """Return the description of a request; None if there is none."""
-    parts = request.url.path.removeprefix("/").split("/")
+    # The application may be mounted.
+    path_below = request.url.path.removeprefix("/apass")
+    parts = path_below.strip("/").split("/")
     for path, methods in api["paths"].items():
-        pattern = path.removeprefix("/").split("/")
+        pattern = path.strip("/").split("/")
         if len(pattern) == len(parts) and all(one in (two, "{id}") for one, two in zip(pattern, parts, strict=True)):
             operation: Mapping[str, Any] | None = methods.get(request.method.lower())
             return operation

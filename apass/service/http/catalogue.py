@@ -28,9 +28,8 @@ from apass.service.errors import InvalidJobError
 from apass.service.http.auth import TokenScope
 from apass.service.http.problems import BadRequestError, InvalidParameterError, UnsupportedMediaTypeError
 from apass.service.http.records import json_response
-from apass.service.http.requests import MAX_JSON, Service, require
+from apass.service.http.requests import MAX_JSON, Service, job_options, require
 from apass.service.http.uploads import BodyReader, read_body
-from apass.service.jobs import JobOptions
 
 __all__ = ["CatalogueHandlers"]
 
@@ -80,7 +79,7 @@ class CatalogueHandlers:
             raise UnsupportedMediaTypeError("the body must be JSON; send Content-Type: application/json")
         reader = BodyReader(request.receive, dict(request.headers), MAX_JSON, self._service.body_seconds)
         values = _object(await read_body(reader))
-        options = JobOptions(
+        options = job_options(
             opt_level=_typed(values, "opt_level", int, 2),
             required_pass=_names(values, "required"),
             disabled_pass=_names(values, "disabled"),

@@ -16,7 +16,7 @@ from apass.service.errors import JobsUnavailableError
 from apass.service.http.auth import TokenScope
 from apass.service.http.openapi import describe_api
 from apass.service.http.records import json_response
-from apass.service.http.requests import Service, require, root_of
+from apass.service.http.requests import Service, check_readable, require, root_of
 from apass.service.metrics import ServiceMetrics
 from apass.util.version import __version__
 
@@ -64,8 +64,7 @@ class HealthHandlers:
     async def status(self, request: Request) -> Response:
         """Return what the server does and accepts."""
         identity, optimizer = require(request, TokenScope.READ), self._optimizer
-        if not optimizer.is_open:
-            optimizer.check_open()
+        check_readable(optimizer)
         allowed = optimizer.limits.config
         counts = await optimizer.store.count(identity.visible_tenant)
         # Modules with config options are imported, which takes long.

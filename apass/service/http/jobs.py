@@ -30,12 +30,12 @@ from apass.service.http.events import EventStream, JobSource, NewsSource
 from apass.service.http.parameters import Parameters
 from apass.service.http.problems import BadRequestError, InvalidParameterError, problem_of
 from apass.service.http.records import job_json, json_response
-from apass.service.http.requests import Service, require, root_of, wait_for
+from apass.service.http.requests import Service, check_readable, job_options, require, root_of, wait_for
 from apass.service.http.security import REPORT_POLICY
 from apass.service.http.uploads import Upload, clean_name, read_upload
 from apass.service.job import Job
 from apass.service.job_store import CHUNK, JobQuery, read_blob, write_blob
-from apass.service.jobs import JobOptions, JobRecord, JobState
+from apass.service.jobs import JobRecord, JobState
 
 __all__ = ["JobHandlers"]
 
@@ -110,7 +110,7 @@ class JobHandlers:
                 "the kind of the model is unknown; send the parameter suffix, the name of a file, or the content type "
                 f"of the model; suffixes are {known}"
             )
-        options = JobOptions(
+        options = job_options(
             opt_level=parameters.integer("opt_level", 2, 0, 1000),
             required_pass=parameters.words("required"),
             disabled_pass=parameters.words("disabled"),
@@ -160,6 +160,7 @@ class JobHandlers:
             raise InvalidParameterError(
                 f"there is no state {unknown[0][:100]!r}; expected one of {', '.join(JobState)}"
             )
+        check_readable(self._optimizer)
         page = await self._optimizer.list(
             JobQuery(
                 tenant=identity.visible_tenant if tenant is None else tenant,
@@ -233,7 +234,7 @@ class JobHandlers:
             raise InvalidParameterError(
                 f"there is no kind of events {unknown[0][:100]!r}; expected one of {', '.join(EVENT_KINDS)}"
             )
-        self._optimizer.check_open()
+        check_readable(self._optimizer)
         news = self._optimizer.listen(kinds, tenant=identity.visible_tenant)
         return EventStream(self._service, NewsSource(news, root_of(request)))
 
@@ -290,8 +291,7 @@ class JobHandlers:
         """
         identity = require(request, scope)
         job_id = str(request.path_params["id"])
-        if not self._optimizer.is_open:
-            self._optimizer.check_open()
+        check_readable(self._optimizer)
         if not _ID.fullmatch(job_id):
             raise UnknownJobError(f"there is no job {job_id[:100]!r}; it may have expired")
         return await self._optimizer.find(job_id, tenant=identity.visible_tenant)

@@ -590,7 +590,7 @@ _PATHS: Final[Mapping[str, Mapping[str, Any]]] = {
         "post": {
             "operationId": "retry",
             "summary": "Submit the model of a job again.",
-            "parameters": [_JOB_PATH, _WAIT, _KEY, _TRACE],
+            "parameters": [_JOB_PATH, _WAIT, {**_KEY, "example": "retry-17"}, _TRACE],
             "responses": _SUBMITTED | _problems(404, 409, 422, 429, 503, 507),
         },
     },

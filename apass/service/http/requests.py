@@ -3,18 +3,20 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import anyio
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive
 
+from apass.service.errors import OptimizerClosedError
 from apass.service.http.auth import Identity, TokenScope
-from apass.service.http.problems import ForbiddenError
+from apass.service.http.problems import ForbiddenError, InvalidParameterError
 from apass.service.http.security import IDENTITY
+from apass.service.jobs import JobOptions
 from apass.service.optimizer import Optimizer
 
-__all__ = ["Service", "identity_of", "require", "root_of", "wait_for", "watch_client"]
+__all__ = ["Service", "check_readable", "identity_of", "job_options", "require", "root_of", "wait_for", "watch_client"]
 
 R = TypeVar("R")
 
@@ -54,6 +56,25 @@ def require(request: Request, scope: TokenScope) -> Identity:
             f"the token has the scopes {', '.join(sorted(identity.scopes))}; this request needs {scope}"
         )
     return identity
+
+
+def check_readable(optimizer: Optimizer) -> None:
+    """Raise OptimizerClosedError unless the optimizer is open; it may be draining."""
+    if not optimizer.is_open:
+        raise OptimizerClosedError("the optimizer is not open")
+
+
+def job_options(**values: Any) -> JobOptions:
+    """Return the options of a job.
+
+    Raises:
+        InvalidParameterError: if a value is invalid.
+
+    """
+    try:
+        return JobOptions(**values)
+    except (TypeError, ValueError) as error:
+        raise InvalidParameterError(str(error)) from error
 
 
 def root_of(request: Request) -> str:

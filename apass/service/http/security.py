@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping, MutableMapping
 from ipaddress import ip_address
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import anyio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -101,6 +101,7 @@ class Guard:
             return
         scope = dict(scope)
         headers = _headers_of(scope)
+        _normalize_path(scope)
         exchange = _Exchange(scope, headers, receive, send)
         if self._behind_proxy:
             _apply_proxy(scope, headers)
@@ -205,6 +206,21 @@ def _headers_of(scope: Scope) -> dict[str, str]:
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         headers[key] = f"{headers[key]}, {text}" if key in headers else text
     return headers
+
+
+def _normalize_path(scope: MutableMapping[str, Any]) -> None:
+    """Remove a slash at the end of the path, and find the mount path."""
+    path, root, raw = str(scope["path"]), str(scope.get("root_path", "")), scope.get("raw_path") or b""
+    below = _path_below(scope)
+    if below != "/" and below.endswith("/"):
+        path = path.removesuffix("/")
+        scope["path"] = path
+    # Litestar adds a slash, and removes the mount path without a trace in `root_path`.
+    whole = unquote(raw.decode("latin-1"))
+    whole = whole if path == "/" else whole.removesuffix("/")
+    if not root and whole != path and whole.endswith(path):
+        scope["root_path"] = whole.removesuffix(path)
+        scope["path"] = whole
 
 
 def _apply_proxy(scope: MutableMapping[str, Any], headers: MutableMapping[str, str]) -> None:

@@ -352,4 +352,4 @@ async def test_unknown_path_and_method_are_problems() -> None:
         wrong = await client.put("/v1/jobs", content=b"x")
         assert (wrong.status_code, wrong.json()["title"]) == (405, "method not allowed")
         assert set(wrong.headers["allow"].split(", ")) == {"GET", "HEAD", "POST"}
-        assert (await client.get("/v1/jobs/")).status_code == 404
+        assert (await client.get("/v1/jobs/")).json() == {"jobs": [], "next": None}

@@ -1,0 +1,121 @@
+"""Passes, pipelines and plans over HTTP."""
+
+from typing import Any
+
+import pytest
+
+import apass
+from apass import PassContext
+from apass.service import Limits, Optimizer
+from tests.helpers.http_servers import served
+
+pytestmark = [pytest.mark.anyio, pytest.mark.network]
+
+
+Pipelines = dict[str, apass.Pass[Any] | str]
+
+
+@apass.module_pass(opt_level=3, name="ServiceOnly", required=["Repeat"])
+async def service_only(mod: Any, ctx: PassContext) -> Any:
+    """Return the module."""
+    return mod
+
+
+async def test_allowed_passes_have_options_and_documentation() -> None:
+    async with served(Optimizer({}, allow=["onnx.I*", "Repeat", "onnx.latency", "no.Such"])) as client:
+        passes = {item["name"]: item for item in (await client.get("/v1/passes")).json()["passes"]}
+        assert {"Repeat", "onnx.Inline", "onnx.IdentityElimination"} <= set(passes)
+        assert all(name == "Repeat" or name.startswith("onnx.I") for name in passes)
+        assert all(item["allowed"] and item["doc"] and item["error"] is None for item in passes.values())
+        times = next(item for item in passes["Repeat"]["options"] if item["name"] == "times")
+        assert times == {"name": "times", "type": "int | None", "required": False, "default": "none"}
+        assert (passes["onnx.Inline"]["ir"], passes["onnx.Inline"]["level"]) == ("onnx", 2)
+        assert (await client.get("/v1/passes")).json()["passes"] == list(passes.values())
+
+
+async def test_only_passes_of_named_pipelines_are_listed() -> None:
+    pipelines: Pipelines = {"text": "Repeat(onnx.Inline)", "object": apass.Sequential([service_only]), "default": ""}
+    async with served(Optimizer(pipelines)) as client:
+        passes = {item["name"]: item for item in (await client.get("/v1/passes")).json()["passes"]}
+        assert (set(passes), passes["onnx.Inline"]["allowed"]) == ({"ServiceOnly", "onnx.Inline"}, False)
+        own = passes["ServiceOnly"]
+        assert (own["level"], own["requires"], own["options"]) == (3, ["Repeat"], [])
+
+
+async def test_no_pass_is_listed_if_none_is_allowed() -> None:
+    async with served(Optimizer()) as client:
+        assert (await client.get("/v1/passes")).json() == {"passes": []}
+
+
+async def test_pipelines_have_text_and_documentation() -> None:
+    pipelines: Pipelines = {
+        "default": "",
+        "text": "onnx.Inline,Repeat{times=2}(onnx.Simplify)",
+        "object": apass.Sequential([service_only]),
+    }
+    async with served(Optimizer(pipelines, allow=["onnx.*"])) as client:
+        answer = (await client.get("/v1/pipelines")).json()
+        default, text, own = answer["pipelines"]
+        assert (default["text"], default["passes"], answer["allow"]) == ("", [], ["onnx.*"])
+        assert default["doc"] == "The default pipeline of the IR of the model."
+        assert text["text"] == "onnx.Inline,Repeat{times=2}(onnx.Simplify)"
+        assert text["passes"] == ["onnx.Inline", "onnx.Simplify"]
+        assert (own["name"], own["text"], own["passes"]) == ("object", "ServiceOnly", ["ServiceOnly"])
+
+
+async def test_plan_decides_each_pass() -> None:
+    async with served(Optimizer({"two": "onnx.Inline,onnx.IdentityElimination"}, allow=["onnx.*"])) as client:
+        body = {"pipeline": "two", "opt_level": 1, "disabled": ["onnx.IdentityElimination"]}
+        plan = (await client.post("/v1/plan", json=body)).json()["plan"]
+        assert [(item["name"], item["decision"], item["reason"]) for item in plan["passes"]] == [
+            ("onnx.Inline", "skip", "level 2 is above 1"),
+            ("onnx.IdentityElimination", "skip", "disabled"),
+        ]
+        body = {"pipeline": "onnx.Inline", "opt_level": 1, "required": ["onnx.Inline"]}
+        (only,) = (await client.post("/v1/plan", json=body)).json()["plan"]["passes"]
+        assert only["decision"] == "run"
+
+
+async def test_plan_of_the_default_pipeline_needs_a_format() -> None:
+    async with served(Optimizer()) as client:
+        answer = (await client.post("/v1/plan", json={"suffix": "ONNX"})).json()
+        assert answer["pipeline"] == "Sequential(onnx.Default)"
+        for body in ({}, {"suffix": "exe"}):
+            refused = await client.post("/v1/plan", json=body)
+            assert (refused.status_code, "add the suffix of a model" in refused.json()["detail"]) == (422, True)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        (b"{", 400, "the body is no JSON"),
+        (b"[" * 100_000, 400, "the body is no JSON"),
+        (b"[]", 400, "the body must be an object of JSON"),
+        (b'{"pipline": "x"}', 422, "there is no member 'pipline'; did you mean 'pipeline'?"),
+        (b'{"pipeline": 1}', 422, "pipeline must be of type str, got '1'"),
+        (b'{"pipeline": "no"}', 422, "there is no pipeline 'no'"),
+        (b'{"opt_level": true}', 422, "opt_level must be of type int"),
+        (b'{"opt_level": 1001}', 422, "opt_level must be between 0 and 1000"),
+        (b'{"required": "onnx.Inline"}', 422, "required must be of type list"),
+        (b'{"required": [1]}', 422, "required must be a list of names of passes"),
+        (b'{"config": {"onnx.depth": 1}}', 422, "the config option 'onnx.depth' is not allowed here"),
+        (b'{"a": "' + b"x" * 300_000 + b'"}', 413, "the body has more than 262,144 bytes"),
+    ],
+    ids=["cut", "deep", "list", "member", "type", "unknown", "bool", "level", "text", "names", "config", "large"],
+)
+async def test_invalid_plan_is_refused(body: bytes, status: int, message: str) -> None:
+    async with served(Optimizer({"two": "onnx.Inline"})) as client:
+        answer = await client.post("/v1/plan", content=body, headers={"content-type": "application/json"})
+        assert (answer.status_code, message in answer.json()["detail"]) == (status, True), answer.text
+
+
+async def test_plan_must_be_json() -> None:
+    async with served(Optimizer()) as client:
+        answer = await client.post("/v1/plan", content=b"{}", headers={"content-type": "text/plain"})
+        assert answer.status_code == 415
+
+
+async def test_long_pipeline_is_refused() -> None:
+    async with served(Optimizer(allow=["onnx.*"], limits=Limits(pipeline_length=20))) as client:
+        answer = await client.post("/v1/plan", json={"pipeline": "onnx.Inline," * 2 + "onnx.Inline"})
+        assert (answer.status_code, "the limit is 20" in answer.json()["detail"]) == (422, True)

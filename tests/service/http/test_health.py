@@ -1,0 +1,160 @@
+"""Health, status and metrics of a server."""
+
+from typing import Any
+
+import anyio
+import pytest
+
+from apass.service import (
+    JobRecord,
+    JobsUnavailableError,
+    Limits,
+    MemoryJobStore,
+    Optimizer,
+    ServiceMetrics,
+    Tokens,
+    create_app,
+    new_token,
+)
+from apass.service.http import health as health_module
+from apass.service.job_store import Blob
+from tests.helpers.http_servers import client_of, served, serving
+from tests.service.http.models import IDENTITY, RELU, Gate, Params
+
+pytestmark = [pytest.mark.anyio, pytest.mark.network]
+
+
+class FailingStore(MemoryJobStore):
+    """A store that fails or waits on demand."""
+
+    reason: str | None = None
+    is_slow = False
+    is_full = False
+
+    async def find(self, job_id: str) -> JobRecord | None:
+        """Return a job."""
+        await self._fail()
+        return await super().find(job_id)
+
+    async def add(self, job: JobRecord, model: Blob) -> JobRecord:
+        """Store a job."""
+        await self._fail()
+        return await super().add(job, model)
+
+    async def _fail(self) -> None:
+        if self.is_slow:
+            await anyio.sleep_forever()
+        if self.reason is not None:
+            raise JobsUnavailableError(self.reason, is_full=self.is_full)
+
+
+async def test_failing_store_makes_the_server_unready(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health_module, "PROBE_SECONDS", 0.05)
+    store = FailingStore()
+    async with served(Optimizer({"default": "onnx.IdentityElimination"}, store=store)) as client:
+        assert (await client.get("/readyz")).json() == {"status": "ready"}
+        store.reason = "the database is gone"
+        answer = await client.get("/readyz")
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+        assert answer.json() == {"status": "not ready", "reason": "the database is gone"}
+        refused = await client.post("/v1/jobs", params={"suffix": "onnx"}, content=RELU)
+        assert (refused.status_code, refused.json()["retry_after"]) == (503, 5.0)
+        store.is_full = True
+        full = await client.post("/v1/jobs", params={"suffix": "onnx"}, content=RELU)
+        assert (full.status_code, full.json()["status"]) == (507, 507)
+        store.is_slow = True
+        assert "has not answered" in (await client.get("/readyz")).json()["reason"]
+        assert (await client.get("/healthz")).json() == {"status": "ok"}
+        store.is_slow, store.reason = False, None
+        assert (await client.get("/readyz")).status_code == 200
+
+
+async def test_draining_server_accepts_no_jobs() -> None:
+    gate = Gate()
+    optimizer = Optimizer({"gate": gate.pass_}, limits=Limits(drain=30))
+    async with served(optimizer) as client:
+        params: Params = {"suffix": "onnx", "pipeline": "gate"}
+        job = (await client.post("/v1/jobs", params=params, content=RELU)).json()
+        await gate.entered.wait()
+        async with anyio.create_task_group() as group:
+            group.start_soon(optimizer.drain)
+            await anyio.lowlevel.checkpoint()
+            assert (await client.get("/readyz")).json()["reason"] == "the optimizer ends"
+            refused = await client.post("/v1/jobs", params=params, content=IDENTITY)
+            assert (refused.status_code, refused.json()["type"]) == (503, "urn:apass:OptimizerClosedError")
+            assert refused.headers["retry-after"] == "5"
+            status = (await client.get("/v1/status")).json()
+            assert (status["accepts"], status["server"]["running"]) == (False, 1)
+            gate.opened.set()
+            # What was accepted can still be read.
+            assert (await client.get(job["links"]["self"], params={"wait": 30})).json()["state"] == "done"
+
+
+async def test_waiting_request_ends_with_the_drain() -> None:
+    gate = Gate()
+    optimizer = Optimizer({"gate": gate.pass_}, limits=Limits(drain=0.01))
+    async with served(optimizer) as client:
+        states: list[str] = []
+
+        async def submit() -> None:
+            params: Params = {"suffix": "onnx", "pipeline": "gate", "wait": 30}
+            states.append((await client.post("/v1/jobs", params=params, content=RELU)).json()["state"])
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(submit)
+            await gate.entered.wait()
+            await optimizer.drain()
+        assert states == ["cancelled"]
+
+
+async def test_status_says_what_is_accepted() -> None:
+    limits = Limits(model_bytes=1000, config=frozenset({"relay.FuseOps.max_depth"}))
+    async with served(Optimizer(limits=limits)) as client:
+        status = (await client.get("/v1/status")).json()
+        assert (status["limits"]["model_bytes"], status["limits"]["deadline"]) == (1000, None)
+        assert ".onnx" in status["suffixes"]
+        (option,) = status["config"]
+        assert (option["name"], option["type"]) == ("relay.FuseOps.max_depth", "int")
+
+
+async def test_metrics_need_an_observer_and_admin() -> None:
+    secret, token = new_token("root", ["admin"])
+    headers = {"authorization": f"Bearer {secret}"}
+    async with served(Optimizer(), auth=Tokens([token])) as client:
+        assert (await client.get("/metrics", headers=headers)).status_code == 404
+    optimizer = Optimizer({"default": "onnx.IdentityElimination"}, observers=[ServiceMetrics()])
+    async with served(optimizer, auth=Tokens([token])) as client:
+        params: Params = {"suffix": "onnx", "wait": 30}
+        await client.post("/v1/jobs", params=params, content=IDENTITY, headers=headers)
+        answer = await client.get("/metrics", headers=headers)
+        assert answer.headers["content-type"].startswith("text/plain; version=")
+        assert "apass_jobs_accepted_total 1.0" in answer.text
+        assert (await client.get("/metrics")).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"hosts": "localhost"}, r"write \['localhost'\]"),
+        ({"body_seconds": 0}, "body_seconds must be a positive number of seconds, got 0"),
+        ({"heartbeat": None}, "heartbeat must be a positive number"),
+    ],
+)
+async def test_invalid_option_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        create_app(Optimizer(), **options)
+
+
+async def test_two_applications_share_an_optimizer() -> None:
+    async with Optimizer({"default": "onnx.IdentityElimination"}) as optimizer:
+        secret, token = new_token("alice")
+        local, remote = create_app(optimizer), create_app(optimizer, auth=Tokens([token]))
+        async with (
+            serving(local) as first,
+            serving(remote) as second,
+            client_of(first) as one,
+            client_of(second) as two,
+        ):
+            headers = {"authorization": f"Bearer {secret}"}
+            job = (await two.post("/v1/jobs?suffix=onnx", content=RELU, headers=headers)).json()
+            assert (await one.get(job["links"]["self"])).json()["tenant"] == "alice"

@@ -1,0 +1,188 @@
+"""The application within other applications, and under each server."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from importlib import import_module
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from litestar import Litestar, asgi, get
+from quart import Quart
+from sniffio import current_async_library
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Mount, Route
+
+from apass.service import Optimizer, create_app
+from tests.helpers.http_servers import ASGIApp, client_of, served, serving
+from tests.service.http.models import IDENTITY, Params
+
+pytestmark = [pytest.mark.anyio, pytest.mark.network]
+
+DJANGO: Any = import_module("django.conf")  # it has no types
+
+SUBMIT: Params = {"name": "net.onnx", "wait": 30}
+
+
+def onnx_optimizer() -> Optimizer:
+    """Return an optimizer with a pipeline of one pass."""
+    return Optimizer({"default": "onnx.IdentityElimination"})
+
+
+async def check_mounted(app: Any, server: str | None = None) -> None:
+    """Serve an application with the service at `/apass`, and its own page at `/own`."""
+    async with serving(app, server) as address, httpx.AsyncClient(base_url=address, timeout=30) as own:
+        assert (await own.get("/own")).text == "own page"
+        async with client_of(f"{address}/apass") as client:
+            answer = await client.post("/v1/jobs", params=SUBMIT, content=IDENTITY)
+            job = answer.json()
+            assert (answer.status_code, job["state"]) == (200, "done"), job
+            assert answer.headers["location"] == job["links"]["self"] == f"/apass/v1/jobs/{job['id']}"
+            assert (await own.get(job["links"]["result"])).status_code == 200
+            assert (await client.get("/readyz")).json() == {"status": "ready"}
+            events = await own.get(job["links"]["events"])
+            assert "event: state" in events.text
+            assert (await client.get("/v1/nothing")).status_code == 404
+            described = (await client.get("/v1/openapi.json")).json()
+            assert described["servers"] == [{"url": "/apass"}]
+
+
+def opens(optimizer: Optimizer) -> Any:
+    """Return a lifespan that opens an optimizer."""
+
+    @asynccontextmanager
+    async def lifespan(_: object) -> AsyncGenerator[None]:
+        async with optimizer:
+            yield
+
+    return lifespan
+
+
+async def own_page(_: Request) -> PlainTextResponse:
+    """Return the page of an application."""
+    return PlainTextResponse("own page")
+
+
+@pytest.mark.parametrize("server", ["uvicorn", "hypercorn"])
+async def test_application_is_served_by_itself(server: str) -> None:
+    if (server, current_async_library()) == ("uvicorn", "trio"):
+        pytest.skip("uvicorn needs asyncio")
+    optimizer = onnx_optimizer()
+    async with served(optimizer, server=server) as client:
+        assert (await client.post("/v1/jobs", params=SUBMIT, content=IDENTITY)).json()["state"] == "done"
+        assert optimizer.is_open
+    assert not optimizer.is_open
+
+
+async def test_open_optimizer_stays_open() -> None:
+    async with onnx_optimizer() as optimizer:
+        async with served(optimizer) as client:
+            assert (await client.get("/readyz")).status_code == 200
+        assert optimizer.is_open
+
+
+@pytest.mark.parametrize("server", ["uvicorn", "hypercorn"])
+async def test_starlette_mounts_the_application(server: str) -> None:
+    if (server, current_async_library()) == ("uvicorn", "trio"):
+        pytest.skip("uvicorn needs asyncio")
+    optimizer = onnx_optimizer()
+    routes = [Route("/own", own_page), Mount("/apass", create_app(optimizer))]
+    await check_mounted(Starlette(routes=routes, lifespan=opens(optimizer)), server)
+
+
+async def test_fastapi_mounts_the_application() -> None:
+    optimizer = onnx_optimizer()
+    app = FastAPI(lifespan=opens(optimizer))
+    app.add_route("/own", own_page)
+    app.mount("/apass", create_app(optimizer))
+    await check_mounted(app)
+
+
+async def test_litestar_mounts_the_application() -> None:
+    optimizer = onnx_optimizer()
+
+    @get("/own", media_type="text/plain", sync_to_thread=False)
+    def own() -> str:
+        return "own page"
+
+    service = asgi("/apass", is_mount=True, copy_scope=True)(create_app(optimizer))
+    await check_mounted(Litestar([own, service], lifespan=[lambda _: optimizer], openapi_config=None))
+
+
+async def test_application_is_beside_quart() -> None:
+    if current_async_library() != "asyncio":
+        pytest.skip("Quart needs asyncio")
+    optimizer = onnx_optimizer()
+    quart = Quart(__name__)
+
+    async def own() -> str:
+        return "own page"
+
+    async def lifespan() -> AsyncGenerator[None]:
+        async with optimizer:
+            yield
+
+    quart.add_url_rule("/own", view_func=own)
+    quart.while_serving(lifespan)
+    within: Any = quart
+    within.asgi_app = beside(create_app(optimizer), quart.asgi_app)
+    await check_mounted(within)
+
+
+async def test_application_is_beside_django() -> None:
+    if current_async_library() != "asyncio":
+        pytest.skip("Django needs asyncio")
+    if not DJANGO.settings.configured:
+        DJANGO.settings.configure(ALLOWED_HOSTS=["*"], ROOT_URLCONF=__name__, SECRET_KEY="x" * 50)
+    optimizer = onnx_optimizer()
+    # Django has no lifespan.
+    routes = [
+        Mount("/apass", create_app(optimizer)),
+        Mount("/", import_module("django.core.asgi").get_asgi_application()),
+    ]
+    await check_mounted(Starlette(routes=routes, lifespan=opens(optimizer)))
+
+
+async def django_page(_: object) -> Any:
+    """Return the page of a Django application."""
+    return import_module("django.http").HttpResponse("own page")
+
+
+urlpatterns = [import_module("django.urls").path("own", django_page)]
+"""The name is Django's."""
+
+
+def beside(service: ASGIApp, other: Any) -> Any:
+    """Return an application with the service at `/apass`, and another one elsewhere."""
+    mounted = Mount("/apass", service)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http" and scope["path"].startswith("/apass/"):
+            match, more = mounted.matches(scope)
+            assert match
+            await mounted.handle({**scope, **more}, receive, send)
+        else:
+            await other(scope, receive, send)
+
+    return app
+
+
+async def test_mounted_application_names_the_missing_lifespan() -> None:
+    optimizer = onnx_optimizer()
+    app = Starlette(routes=[Mount("/apass", create_app(optimizer))])
+    async with serving(app) as address, client_of(f"{address}/apass") as client:
+        for answer in (
+            await client.post("/v1/jobs", params=SUBMIT, content=IDENTITY),
+            await client.get(f"/v1/jobs/{'0' * 32}"),
+            await client.get("/v1/status"),
+            await client.get("/v1/events"),
+            await client.get("/v1/jobs"),
+        ):
+            problem = answer.json()
+            assert (answer.status_code, problem["type"]) == (503, "urn:apass:OptimizerClosedError")
+            assert "must write `async with optimizer:` in its own lifespan" in problem["detail"]
+        assert (await client.get("/readyz")).json()["reason"] == "the optimizer is not open"
+        assert (await client.get("/healthz")).status_code == 200
