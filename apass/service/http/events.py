@@ -26,7 +26,10 @@ RETRY: Final = 2_000
 """Milliseconds after which a browser connects again."""
 
 SEND_SECONDS: Final = 60.0
-"""Seconds after which a client that reads nothing is given up."""
+"""Seconds after which a client that reads nothing is given up.
+
+On trio, hypercorn does not let a send be cancelled. The task then lasts as long as the connection.
+"""
 
 
 def sse(kind: str, data: Mapping[str, Any], event_id: int | None = None) -> bytes:

@@ -201,7 +201,7 @@ class JobHandlers:
         job = await self._find(request, TokenScope.READ)
         record = await self._stored(request, job, job.record)
         _check_ended(record)
-        # The opener policy of other answers would forbid a page in a sandbox.
+        # By the HTML standard, a page in a sandbox must not have the opener policy of other answers.
         headers = {"content-security-policy": REPORT_POLICY, "cross-origin-opener-policy": ""}
         return HTMLResponse(await job.report(), 200, headers)
 

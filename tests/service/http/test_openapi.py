@@ -21,8 +21,10 @@ API = describe_api()
 
 def routes() -> set[tuple[str, str]]:
     """Return the methods and paths of an application."""
-    app = cast("Any", create_app(Optimizer(), page=False))._app
-    assert isinstance(app, Starlette)
+    app: Any = create_app(Optimizer(), page=False)
+    # It is within the middleware.
+    while not isinstance(app, Starlette):
+        app = app._app
     return {
         (method.lower(), route.path)
         for route in app.routes

@@ -222,7 +222,7 @@ async def test_report_cannot_use_the_service() -> None:
         policy = report.headers["content-security-policy"]
         assert policy.startswith("sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'")
         assert "allow-same-origin" not in policy
-        # A browser shows no page that has both a sandbox and this policy.
+        # The HTML standard makes a page with both a sandbox and this policy an error.
         assert "cross-origin-opener-policy" not in report.headers
 
 
