@@ -22,7 +22,7 @@ class FairQueue(Generic[ItemT]):
 
     >>> queue = FairQueue[str]({})
     >>> for name in ("a1", "a2", "b1"):
-    ...     queue.add(name, tenant=name[0], priority=0)
+    ...     _ = queue.add(name, tenant=name[0], priority=0)
     >>> order = []
     >>> while (name := queue.pop(lambda tenant: True)) is not None:
     ...     order.append(name)
