@@ -115,9 +115,9 @@ _DEFAULTS: Final[Mapping[str, Any]] = _values(JobOptions(), _names(JobOptions))
 
 def _plain(value: Any) -> Any:
     """Return a value of an option as one of JSON."""
-    if isinstance(value, tuple):
-        items: tuple[Any, ...] = value
-        return list(items)
+    # `isinstance` would narrow the type to a tuple of unknown elements.
+    if issubclass(type(value), tuple):
+        return list(value)
     return dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else value
 
 
