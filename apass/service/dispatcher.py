@@ -189,7 +189,7 @@ class Dispatcher:
             self._of_job[record.id] = equal
             if equal.batch is not None:
                 # The store learns of it with the result.
-                live.change(replace(record, state=JobState.RUNNING, attempts=first.record.attempts, started=time()))
+                live.change(_started(record, first.record.attempts))
             return
         is_cached = model is not None and self._cached + len(model) <= CACHED
         computation = _Computation(record.tenant, record.key, {record.id: live}, model if is_cached else None)
@@ -370,10 +370,7 @@ class Dispatcher:
         changes: list[tuple[LiveJob, JobRecord]] = []
         for item in batch.items:
             self._leave_queue(item)
-            changes += [
-                (live, replace(live.record, state=JobState.RUNNING, attempts=live.record.attempts + 1, started=time()))
-                for live in item.jobs.values()
-            ]
+            changes += [(live, _started(live.record, live.record.attempts + 1)) for live in item.jobs.values()]
         is_ours = await self._store.update([JobChange(record) for _, record in changes])
         for (live, record), ours in zip(changes, is_ours, strict=True):
             if live.is_ending:
@@ -621,6 +618,11 @@ class Dispatcher:
     def _wake_idle(self) -> None:
         self._idle.set()
         self._idle = anyio.Event()
+
+
+def _started(record: JobRecord, attempts: int) -> JobRecord:
+    """Return the record of a job whose passes start."""
+    return replace(record, state=JobState.RUNNING, attempts=attempts, starts=record.starts + 1, started=time())
 
 
 def lost_failure(record: JobRecord, reason: str, running_pass: str = "") -> JobFailure:

@@ -196,6 +196,8 @@ class JobRecord:
     state: JobState = JobState.QUEUED
     """The state."""
     attempts: int = 0
+    """How often its passes were started, without the attempts that ended with the server or another job."""
+    starts: int = 0
     """How often its passes were started."""
     started: float | None = None
     """When the last attempt began."""

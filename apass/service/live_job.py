@@ -16,7 +16,7 @@ Observe = Callable[[JobRecord, JobEvent], None]
 """Called with the record of a job, and an event."""
 
 ATTEMPT: Final = 10**9
-"""The ids of the events of each attempt begin with its number times this.
+"""The ids of the events after each start of the passes begin with the number of starts times this.
 
 They increase although the events of an attempt that was lost may not have been stored.
 """
@@ -53,7 +53,8 @@ class LiveJob:
         """The pass that was started last, to name the cause of a lost worker."""
         self._limit = limit
         self._observe: Observe | None = None
-        self._next_id = record.attempts * ATTEMPT + 1
+        # The events of the attempt before, in another process, have ids in the first half.
+        self._next_id = record.starts * ATTEMPT + (ATTEMPT // 2 if record.starts else 0) + 1
         self._last_dropped = 0
         self._news: anyio.Event | None = None
         """Set at the next event; None if nothing waits for it."""
@@ -95,8 +96,8 @@ class LiveJob:
     def change(self, record: JobRecord) -> None:
         """Replace the record, and add an event if the state is another one."""
         is_other = (record.state, record.attempts) != (self.record.state, self.record.attempts)
-        if record.attempts > self.record.attempts:
-            self._next_id = record.attempts * ATTEMPT + 1
+        if record.starts > self.record.starts:
+            self._next_id = record.starts * ATTEMPT + 1
         self.record = record
         if is_other:
             self.add_event("state", time(), state_data(record))
