@@ -87,6 +87,15 @@ class PostgresServer:
             connection.execute(f"CREATE DATABASE {name} {options}".encode())
         return self.url(name)
 
+    def create_schema(self) -> str:
+        """Create an empty schema, and return its URL.
+
+        It takes less time than a database.
+        """
+        name = f"test_{next(self._names)}"
+        self.query("postgres", f"CREATE SCHEMA {name}")
+        return f"{self.url('postgres')}?options=-csearch_path%3D{name}"
+
     def connect(self, database: str) -> psycopg.Connection:
         """Return a connection that commits each statement; `database` may be a URL."""
         url = database if "://" in database else self.url(database)

@@ -47,7 +47,7 @@ def maker(kind: str, request: pytest.FixtureRequest, folder: Path) -> Make:
     target: Path | str = folder / "jobs.db"
     if kind == "postgres":
         server: PostgresServer = request.getfixturevalue("postgres")
-        target = server.create()
+        target = server.create_schema()
     return lambda: SqlJobStore(target)
 
 

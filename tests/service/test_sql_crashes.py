@@ -47,7 +47,7 @@ def postgres() -> Generator[PostgresServer]:
 @pytest.fixture
 def url(postgres: PostgresServer) -> str:
     """Return the URL of an empty database."""
-    return postgres.create()
+    return postgres.create_schema()
 
 
 @contextmanager
@@ -112,7 +112,7 @@ async def test_killed_process_loses_no_sqlite_job(tmp_path: Path, anyio_backend_
 @pytest.mark.slow
 @postgres_test
 async def test_killed_server_loses_no_postgres_job(postgres: PostgresServer, anyio_backend_name: str) -> None:
-    url, random = postgres.create(), Random(2)
+    url, random = postgres.create_schema(), Random(2)
     lines: list[list[str]] = []
     async with opened(lambda: SqlJobStore(url)) as store:
         own = postgres.query(url, "SELECT id FROM apass_servers")
@@ -409,7 +409,7 @@ async def check_requests(store: SqlJobStore, added: dict[int, str]) -> None:
 @pytest.mark.slow
 @postgres_test
 async def test_restarted_database_loses_no_job(postgres: PostgresServer) -> None:
-    url = postgres.create()
+    url = postgres.create_schema()
     added: dict[int, str] = {}
     async with opened(lambda: SqlJobStore(url)) as store:
         async with anyio.create_task_group() as group:
@@ -423,7 +423,7 @@ async def test_restarted_database_loses_no_job(postgres: PostgresServer) -> None
 @pytest.mark.slow
 @postgres_test
 async def test_killed_connections_lose_no_job(postgres: PostgresServer) -> None:
-    url, random = postgres.create(), Random(3)
+    url, random = postgres.create_schema(), Random(3)
     added: dict[int, str] = {}
     async with opened(lambda: SqlJobStore(url)) as store:
         async with anyio.create_task_group() as group:

@@ -36,8 +36,8 @@ def postgres() -> Generator[PostgresServer]:
 
 @pytest.fixture
 def url(postgres: PostgresServer) -> str:
-    """Return the URL of an empty database."""
-    return postgres.create()
+    """Return the URL of an empty schema."""
+    return postgres.create_schema()
 
 
 @asynccontextmanager
@@ -177,7 +177,7 @@ async def test_closed_server_gives_jobs_back(url: str) -> None:
 
 async def test_unreachable_database_ends_with_warning(postgres: PostgresServer) -> None:
     async with AsyncExitStack() as stack:
-        url = postgres.create()
+        url = postgres.create_schema()
         store = SqlJobStore(url)
         await store.open()
         await added(store, 1)
@@ -297,7 +297,7 @@ async def test_servers_create_tables_together(url: str) -> None:
 )
 async def test_foreign_tables_are_not_changed(postgres: PostgresServer, url: str, statement: str, message: str) -> None:
     postgres.query(url, statement)
-    tables = "SELECT table_name FROM information_schema.tables WHERE table_name LIKE 'apass%'"
+    tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
     before = postgres.query(url, tables)
     with pytest.raises(JobsUnavailableError, match=message):
         await SqlJobStore(url).open()
@@ -372,6 +372,8 @@ def server_disk() -> Generator[Path]:
 async def use_full_disk(postgres: PostgresServer, disk: Path) -> None:
     postgres.query("postgres", f"CREATE TABLESPACE tiny LOCATION '{disk}'")
     url = postgres.create("TABLESPACE tiny")
+    # Otherwise the server writes the new database when it needs memory, and the disk may be full then.
+    postgres.query("postgres", "CHECKPOINT")
     jobs: list[JobRecord] = []
     async with servers(url, 1) as (store,):
         with pytest.raises(JobsUnavailableError, match="cannot be used: the disk is full") as caught:
