@@ -23,6 +23,7 @@ AREAS: Final[Mapping[str, tuple[str, ...]]] = {
     "benchmarks.many_modules": ("onnx", "onnx_ir"),
     "benchmarks.caching": ("onnx", "onnx_ir"),
     "benchmarks.executors": ("distributed",),
+    "benchmarks.service": ("fastapi", "uvicorn", "psutil", "onnx", "onnx_ir"),
     "benchmarks.instruments": ("onnx", "onnx_ir", "opentelemetry.sdk", "rich"),
     "benchmarks.relay_walk": ("numpy", "lark"),
     "benchmarks.relay_text": ("numpy", "lark"),
