@@ -24,6 +24,7 @@ AREAS: Final[Mapping[str, tuple[str, ...]]] = {
     "benchmarks.caching": ("onnx", "onnx_ir"),
     "benchmarks.executors": ("distributed",),
     "benchmarks.service": ("fastapi", "uvicorn", "psutil", "onnx", "onnx_ir"),
+    "benchmarks.service_model": ("fastapi", "uvicorn", "psutil", "onnx", "onnx_ir"),
     "benchmarks.instruments": ("onnx", "onnx_ir", "opentelemetry.sdk", "rich"),
     "benchmarks.relay_walk": ("numpy", "lark"),
     "benchmarks.relay_text": ("numpy", "lark"),

@@ -41,6 +41,8 @@ PIPELINE: Final = ",".join(f"onnx.{name}" for name in PASSES)
 
 WORKERS: Final = 2
 
+CLIENTS: Final = 200
+
 PEER: Final = "FastAPI by hand"
 
 KEPT: Final = 200
@@ -131,7 +133,7 @@ class Server:
         workers = sum(times.user + times.system for times in children)
         return Usage(own.user + own.system, workers, self._info.memory_info().rss, self._info.num_fds())
 
-    def load(self, models: Path, flow: str, count: int, *, keep: Path | None = None) -> Report:
+    def load(self, models: Path, flow: str, count: int, *, clients: int = CLIENTS, keep: Path | None = None) -> Report:
         """Let clients submit so many new models.
 
         Raises:
@@ -143,6 +145,7 @@ class Server:
             port=self.port,
             models=str(models),
             flow=flow,
+            clients=clients,
             count=count,
             first=self._first,
             keep=None if keep is None else str(keep),
@@ -202,11 +205,15 @@ def throughput(rounds: int) -> None:
             check_equal(folder / kind, folder / "peer")
         reports: dict[str, list[Report]] = {kind: [] for kind in servers}
         delays: dict[str, list[float]] = {kind: [] for kind in servers}
+        costs: dict[str, list[tuple[float, float]]] = {kind: [] for kind in servers}
         for index in range(rounds):
             for kind, each in sorted(servers.items(), reverse=bool(index % 2)):
                 each.command("begin")
+                before = each.usage()
                 reports[kind].append(each.load(models, "peer" if kind == "peer" else "call", count))
+                after = each.usage()
                 delays[kind].append(percentile(each.command("end")["delays"], 99))
+                costs[kind].append((after.processor - before.processor, after.workers - before.workers))
         for kind, bound in (("SQLite", 1.0), ("memory", 0.67)):
             ours, other = ([each.seconds / count for each in reports[name]] for name in (kind, "peer"))
             record_rounds(f"a model of {count}, 200 clients, {kind}", ours, other, bound, PEER)
@@ -214,6 +221,11 @@ def throughput(rounds: int) -> None:
             lag = statistics.median(delays[kind])
             record(f"delay of the event loop, 99th percentile, {kind}", lag, LAG, 1.0, "limit")
         record("delay of the event loop, 99th percentile, peer", statistics.median(delays["peer"]))
+        for kind in servers:
+            own, workers = (statistics.median(column) / count for column in zip(*costs[kind], strict=True))
+            record(f"processor time of a model, {kind}, server", own)
+            if kind != "peer":
+                record(f"processor time of a model, {kind}, workers", workers)
         for kind in servers:
             record_percentiles(f"result of one request, {kind}", [each.completion for each in reports[kind]])
         for kind in () if session().quick else ("SQLite", "memory"):
@@ -237,7 +249,7 @@ def record_percentiles(name: str, rounds: Sequence[Sequence[float]]) -> None:
 
 
 def memory(rounds: int) -> None:
-    """Record the growth of memory over 50,000 jobs that are removed after five seconds."""
+    """Record the growth of memory over 50,000 jobs that expire after 5 s."""
     step, steps = (500, 6) if session().quick else (5_000, 10)
     with tempfile.TemporaryDirectory() as name:
         models = corpus(Path(name) / "models", quick=session().quick)

@@ -49,10 +49,11 @@ class Load:
     - `peer`: one request to the peer.
     - `call`: one request, which waits for the result.
     - `jobs`: a request that submits a job, one that waits for its end, and one for its result.
+    - `submit`: a request that submits a job of the pipeline `gate`, which does not end.
     """
-    clients: int = 200
+    clients: int
     """Clients, each with one connection and one model at a time."""
-    count: int = 5_000
+    count: int
     """Models that are submitted."""
     first: int = 0
     """The number of the first model. Models with different numbers are different."""
@@ -224,6 +225,7 @@ class _Clients:
             "peer": self._ask_peer,
             "call": self._call,
             "jobs": self._run_job,
+            "submit": self._submit,
         }
         self._flow = flows[load.flow]
 
@@ -257,6 +259,9 @@ class _Clients:
 
     async def _call(self, connection: Connection, model: bytes) -> bytes:
         return expect(200, await connection.request("POST", f"{SUBMIT}&wait={WAIT}", model, ACCEPT_RESULT))
+
+    async def _submit(self, connection: Connection, model: bytes) -> bytes:
+        return expect(202, await connection.request("POST", f"{SUBMIT}&pipeline=gate", model))
 
     async def _run_job(self, connection: Connection, model: bytes) -> bytes:
         start = perf_counter()
