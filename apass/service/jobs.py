@@ -65,6 +65,8 @@ class JobOptions:
     """Whether the report is recorded."""
     functions: bool = False
     """Whether there are events about function bodies, and not only about passes."""
+    texts: bool = False
+    """Whether there are events with the text of the model before and after each pass."""
 
     def __post_init__(self) -> None:
         """Check the values, which may come from a request."""
@@ -80,6 +82,7 @@ class JobOptions:
         check_type("config", self.config, Mapping)
         check_type("report", self.report, bool)
         check_type("functions", self.functions, bool)
+        check_type("texts", self.texts, bool)
 
     def as_json(self) -> dict[str, Any]:
         """Return the options that differ from the defaults, as values of JSON."""
@@ -272,6 +275,8 @@ class JobEvent:
 
     - `state`: the job has another state, which `data` names;
     - those of `apass.events`, about the passes of the job, with the fields of `Event.as_json` in `data`;
+    - `text`: a text of the model, encoded by `TextEncoder`. A later `started` event of a pass names the index of the
+      text before it in `text`, and its `finished` event that of the text after it;
     - `dropped`: events are missing here, and `data` counts them.
     """
 

@@ -5,7 +5,7 @@ It runs in the event loop of the program, or in a worker. Models are read here o
 
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -15,6 +15,7 @@ from time import perf_counter
 from typing import Any, Final, TypeVar
 
 import anyio
+import anyio.to_thread
 
 from apass.batch.formats import ModelFormat, format_of, suffixes
 from apass.core.adapter import IRAdapter, adapter_by_name, adapter_for, run_in_thread_if_safe, type_name
@@ -29,10 +30,12 @@ from apass.core.store import Store
 from apass.core.tracebacks import hide_runner_frames
 from apass.errors import AdapterError, PassCancelledError
 from apass.executors.pickling import loads
+from apass.instruments.report.recorder import is_thread_safe, text_of
 from apass.instruments.support.events import Event, EventInstrument, EventKind
 from apass.passes.base import Pass
 from apass.pipelines.parser import parse_pipeline
 from apass.service.jobs import JobFailure, JobOptions, JobSummary
+from apass.service.texts import TextEncoder
 from apass.util.files import PartFile, completed_later, give_up
 from apass.util.text import shorten
 
@@ -113,7 +116,9 @@ async def run_work(work: Work, emit: Emit, *, store: Store | None = None, execut
     start = perf_counter()
     diagnostics = DiagnosticContext()
     report: Any = None
-    instruments: list[object] = [_EventSender(emit, functions=work.options.functions)]
+    instruments: list[object] = [
+        _EventSender(emit, functions=work.options.functions, texts=TextEncoder() if work.options.texts else None)
+    ]
     if work.options.report:
         report = import_module("apass.instruments.report.instrument").ReportInstrument(work.name)
         instruments.append(report)
@@ -281,15 +286,53 @@ def _report_data(report: Any) -> bytes:
 
 @pass_instrument
 class _EventSender(EventInstrument):
-    """Passes the events of a job on."""
+    """Passes the events of a job on, and the texts of its module."""
 
-    def __init__(self, emit: Emit, *, functions: bool) -> None:
+    def __init__(self, emit: Emit, *, functions: bool, texts: TextEncoder | None) -> None:
         kinds: tuple[EventKind, ...] = ("started", "finished", "failed", "waiting", "remark")
         super().__init__(kinds, ("started", "finished", "failed") if functions else ())
+        self.reads_modules = texts is not None
         self._on_event = emit
+        self._texts = texts
+        self._last: tuple[Any, int, int] | None = None
+        """The last module with the index and the length of its text."""
 
-    def handle(self, event: Event, subject: Any) -> None:
-        """Pass an event on."""
+    def handle(self, event: Event, subject: Any) -> Awaitable[None] | None:
+        """Pass an event on, after the text of the module if that is new."""
+        # An event that was recorded in a worker has no module.
+        if self._texts is None or event.is_body or subject is None or event.kind not in ("started", "finished"):
+            self._send(event)
+            return None
+        if self._last is not None and subject is self._last[0]:
+            self._send(event, text=self._last[1])
+            return None
+        if self._last is not None and self._last[2] >= SMALL and is_thread_safe(subject):
+            return self._send_from_thread(event, subject, None)
+        text = text_of(subject)
+        if len(text) >= SMALL:
+            return self._send_from_thread(event, subject, text)
+        self._send_text(event, subject, len(text), *self._texts.add(text))
+        return None
+
+    async def _send_from_thread(self, event: Event, mod: Any, text: str | None) -> None:
+        """Make and encode a large text in a thread."""
+        assert self._texts is not None, "only an instrument with texts calls it"
+        texts = self._texts
+
+        def encode() -> tuple[int, int, Mapping[str, Any] | None]:
+            made = text_of(mod) if text is None else text
+            return len(made), *texts.add(made)
+
+        with anyio.CancelScope(shield=True):
+            self._send_text(event, mod, *await anyio.to_thread.run_sync(encode))
+
+    def _send_text(self, event: Event, mod: Any, length: int, index: int, data: Mapping[str, Any] | None) -> None:
+        self._last = mod, index, length
+        if data is not None:
+            self._on_event("text", event.time, data)
+        self._send(event, text=index)
+
+    def _send(self, event: Event, **more: Any) -> None:
         data = event.as_json()
         # The job has one module, and its label may be long.
         for name in ("kind", "time", "module"):
@@ -297,7 +340,7 @@ class _EventSender(EventInstrument):
         for name in ("error", "what", "remark"):
             if name in data:
                 data[name] = shorten(data[name], LONGEST)
-        self._on_event(event.kind, event.time, data)
+        self._on_event(event.kind, event.time, data | more)
 
 
 def describe_failure(error: BaseException, diagnostics: Sequence[Diagnostic] = ()) -> JobFailure:
