@@ -16,7 +16,8 @@ LIBRARIES = ("diff", "fflate", "preact")
 
 
 def test_assets_were_built_from_the_current_sources() -> None:
-    sources = ["build.mjs", "package-lock.json", *(f"src/{path.name}" for path in (WEB / "src").iterdir())]
+    files = [path for path in (WEB / "src").rglob("*") if path.is_file()]
+    sources = ["build.mjs", "package-lock.json", *(path.relative_to(WEB).as_posix() for path in files)]
     digest = sha256()
     for name in sorted(sources):
         digest.update(f"{name}\n".encode() + (WEB / name).read_bytes())

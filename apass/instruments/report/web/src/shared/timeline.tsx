@@ -1,7 +1,7 @@
 // All modules over time, on a canvas: zoomed by the wheel, moved by dragging, a click opens the pass.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { Data, Module, Run, Status, STATUS_NAMES } from "./data";
+import { Data, Module, Run, Status, STATUS_NAMES } from "./model";
 import { time } from "./format";
 import { Arrangement, Bar, firstAfter, Lane, moduleLanes, workerLanes, working } from "./lanes";
 

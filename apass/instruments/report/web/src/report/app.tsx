@@ -1,16 +1,17 @@
 // The page: what is at its top, the views below it, and the keyboard.
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { Data, Module, Run, Status } from "./data";
-import { Detail } from "./detail";
-import { count, time } from "./format";
+import { Detail } from "../shared/detail";
+import { count, time } from "../shared/format";
+import { Help, isTyping, Logo } from "../shared/frame";
+import { Data, firstRun, Module, Run, shownRuns, Status } from "../shared/model";
+import { Passes } from "../shared/passes";
+import { applyTheme, nextTheme, THEME_SIGNS } from "../shared/theme";
+import { Timeline } from "../shared/timeline";
 import { Failures, Remarks, Slowest } from "./lists";
 import { Modules } from "./modules";
-import { Passes } from "./passes";
-import { firstRun, initial, keepPlace, remember, shownModules, shownRuns, State, Theme, Update, View, VIEWS } from "./store";
-import { Timeline } from "./timeline";
+import { initial, keepPlace, remember, shownModules, State, Update, View, VIEWS } from "./store";
 
-const THEMES: Theme[] = ["auto", "light", "dark"];
 const TITLES: Record<View, string> = {
   passes: "Passes",
   timeline: "Timeline",
@@ -54,8 +55,7 @@ export function App({ data }: { data: Data }) {
   useEffect(() => {
     keepPlace(state);
     remember(state);
-    if (state.theme === "auto") delete document.documentElement.dataset.theme;
-    else document.documentElement.dataset.theme = state.theme;
+    applyTheme(state.theme);
   }, [state]);
 
   useLayoutEffect(() => {
@@ -98,7 +98,7 @@ export function App({ data }: { data: Data }) {
         {state.view === "remarks" && <Remarks data={data} open={open} />}
         {state.view === "failures" && <Failures data={data} open={open} />}
       </main>
-      {state.help && <Help close={() => update({ help: false })} />}
+      {state.help && <Help keys={KEYS} close={() => update({ help: false })} />}
     </>
   );
 }
@@ -135,47 +135,16 @@ function Top({ data, state, update }: { data: Data; state: State; update: Update
       <button
         id="theme"
         class="round"
-        onClick={() => update({ theme: next(state.theme) })}
+        onClick={() => update({ theme: nextTheme(state.theme) })}
         title={`Colours: ${state.theme} (t)`}
         aria-label={`Colours: ${state.theme}`}
       >
-        {{ auto: "◐", light: "☀", dark: "☾" }[state.theme]}
+        {THEME_SIGNS[state.theme]}
       </button>
       <button class="round" onClick={() => update({ help: true })} title="Keys (?)" aria-label="Keys">
         ?
       </button>
     </header>
-  );
-}
-
-function Logo() {
-  return (
-    <svg viewBox="0 0 24 24" aria-hidden="true">
-      <rect x="2" y="4" width="13" height="4" rx="2" />
-      <rect x="6" y="10" width="16" height="4" rx="2" opacity=".7" />
-      <rect x="4" y="16" width="10" height="4" rx="2" opacity=".45" />
-    </svg>
-  );
-}
-
-function Help({ close }: { close: () => void }) {
-  return (
-    <div class="veil" onClick={close}>
-      <div class="help" role="dialog" aria-label="Keys" onClick={(event) => event.stopPropagation()}>
-        <h2>Keys</h2>
-        <dl>
-          {KEYS.map(([keys, what]) => (
-            <div key={keys}>
-              <dt>
-                {keys.split(" ").map((key) => (key === "–" ? " – " : <kbd key={key}>{key}</kbd>))}
-              </dt>
-              <dd>{what}</dd>
-            </div>
-          ))}
-        </dl>
-        <button onClick={close}>Close</button>
-      </div>
-    </div>
   );
 }
 
@@ -215,18 +184,10 @@ function actions(state: State, update: Update, { modules, runs, select }: Lists)
     f: () => update({ failedOnly: !state.failedOnly }),
     u: () => update({ unified: !state.unified }),
     w: () => update({ wrap: !state.wrap }),
-    t: () => update({ theme: next(state.theme) }),
+    t: () => update({ theme: nextTheme(state.theme) }),
     "?": () => update({ help: !state.help }),
     Escape: () => update({ help: false, query: "", find: "" }),
   };
-}
-
-function next(theme: Theme): Theme {
-  return THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
-}
-
-function isTyping(target: EventTarget | null): boolean {
-  return target instanceof HTMLSelectElement || (target instanceof HTMLInputElement && target.type !== "checkbox");
 }
 
 function isSearch(target: EventTarget | null): boolean {

@@ -1,13 +1,12 @@
 // The passes of a module, nested as they called each other.
 
-import { Run, Status, STATUS_NAMES } from "./data";
 import { time } from "./format";
-import { State, Update } from "./store";
+import { Look, LookUpdate, Run, Status, STATUS_NAMES } from "./model";
 import { VirtualList } from "./virtual";
 
 interface Props {
-  state: State;
-  update: Update;
+  state: Look;
+  update: LookUpdate;
   shown: Run[];
   select: (run: Run) => void;
 }

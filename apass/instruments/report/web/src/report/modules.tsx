@@ -1,9 +1,9 @@
 // The list of modules: searched, sorted, failures marked.
 
-import { Data, Module, Status, STATUS_NAMES } from "./data";
-import { count, time } from "./format";
+import { Data, Module, Status, STATUS_NAMES } from "../shared/model";
+import { count, time } from "../shared/format";
 import { Sort, SORTS, State, Update } from "./store";
-import { VirtualList } from "./virtual";
+import { VirtualList } from "../shared/virtual";
 
 interface Props {
   data: Data;

@@ -1,6 +1,6 @@
 // What the timeline draws: lanes of bars, worked out once for each way to arrange them.
 
-import { Body, Data, Module, Run } from "./data";
+import { Body, Data, Module, Run } from "./model";
 
 export interface Bar {
   start: number;

@@ -1,26 +1,18 @@
 // What is shown at the moment: one value, which components are given, and which the address of the page keeps.
 
-import { Data, Module, Run, Status } from "./data";
+import { Data, firstRun, Look, Module, Status } from "../shared/model";
+import { Theme } from "../shared/theme";
 
 export type View = "passes" | "timeline" | "slowest" | "remarks" | "failures";
 export const VIEWS: View[] = ["passes", "timeline", "slowest", "remarks", "failures"];
 export const SORTS = ["name", "time", "changes", "start", "failures first"] as const;
 export type Sort = (typeof SORTS)[number];
-export type Theme = "auto" | "light" | "dark";
-export type Pane = "diff" | "before" | "after" | "remarks" | "functions";
 
-export interface State {
+export interface State extends Look {
   view: View;
-  module: Module | null;
-  run: Run | null;
-  pane: Pane;
   query: string;
-  find: string; // what is looked for in texts; it stays from pass to pass
   sort: Sort;
   failedOnly: boolean;
-  changedOnly: boolean;
-  unified: boolean;
-  wrap: boolean; // long lines go on below; else all lines scroll sideways
   theme: Theme;
   help: boolean;
 }
@@ -85,15 +77,6 @@ export function keepPlace(state: State): void {
   }
 }
 
-/** Return the run to look at first: the one that failed, else the first that changed something, else the first. */
-export function firstRun(module: Module | null, changedOnly = false): Run | null {
-  if (!module) return null;
-  const innermost = module.runs.filter((run) => run.children.length === 0);
-  const failed = innermost.find((run) => run.status === Status.Failed);
-  const changed = innermost.find((run) => run.status === Status.Changed);
-  return failed ?? changed ?? (changedOnly ? null : (innermost[0] ?? module.runs[0] ?? null));
-}
-
 export function shownModules(data: Data, state: State): Module[] {
   const words = state.query.toLowerCase().split(/\s+/).filter(Boolean);
   const found = data.modules.filter(
@@ -116,13 +99,3 @@ const ORDERS: Record<Sort, (a: Module, b: Module) => number> = {
   start: (a, b) => a.start - b.start || byName(a, b),
   "failures first": (a, b) => Number(b.status >= Status.Failed) - Number(a.status >= Status.Failed) || byName(a, b),
 };
-
-/** Return the runs of a module to list: with `changedOnly` those that did something, and those that called them. */
-export function shownRuns(module: Module | null, changedOnly: boolean): Run[] {
-  if (!module) return [];
-  if (!changedOnly) return module.runs;
-  const kept = new Set<Run>();
-  for (const run of module.runs)
-    if (run.status !== Status.Unchanged) for (let one: Run | null = run; one; one = one.parent) kept.add(one);
-  return module.runs.filter((run) => kept.has(run));
-}

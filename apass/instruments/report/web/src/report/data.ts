@@ -1,17 +1,7 @@
-// What the page is about: the index and the texts, as the recorder wrote them, and what follows from them.
+// Reads what the page is about: the index and the texts, as the recorder wrote them, and what follows from them.
 
 import { inflateSync } from "fflate";
-
-export const enum Status {
-  Unchanged = 0,
-  Changed = 1,
-  Failed = 2,
-  Cancelled = 3,
-  Unfinished = 4,
-}
-
-export const STATUS_NAMES = ["unchanged", "changed", "failed", "cancelled", "unfinished"];
-export const REMARK_KINDS = ["passed", "missed", "analysis"];
+import { Body, bytes, Data, Failure, Module, Remark, Run, Status, visible } from "../shared/model";
 
 const WINDOW = 1 << 15; // how far deflate looks back, so how much of a text serves as a dictionary
 const MOST_CACHED = 24;
@@ -51,95 +41,6 @@ interface Index {
   names: string[];
   failures: [string, string, string[], string][];
   leftOut: Record<string, number>;
-}
-
-export interface Run {
-  id: number;
-  module: Module;
-  parent: Run | null;
-  children: Run[];
-  depth: number;
-  name: string;
-  func: string | null;
-  start: number; // microseconds, as all times
-  wall: number;
-  busy: number;
-  slices: number[]; // gaps and lengths in turn; empty where all of it is one
-  before: number;
-  after: number;
-  status: Status;
-  failure: Failure | null;
-  statistics: Record<string, number | string>;
-  bodies: Body[];
-  remarks: Remark[];
-}
-
-export interface Body {
-  run: Run;
-  func: string;
-  start: number;
-  wall: number;
-  busy: number;
-  worker: number;
-  status: Status;
-}
-
-export interface Module {
-  id: number;
-  name: string;
-  runs: Run[];
-  status: Status;
-  failure: Failure | null;
-  start: number;
-  wall: number;
-  changed: number;
-  remarks: Remark[];
-}
-
-export interface Failure {
-  id: number;
-  kind: string;
-  message: string;
-  notes: string[];
-  traceback: string;
-}
-
-export interface Remark {
-  kind: number;
-  name: string;
-  message: string;
-  pass: string;
-  func: string;
-  module: Module | null;
-  run: Run | null;
-  place: string;
-  args: Record<string, unknown>;
-}
-
-export interface Data {
-  title: string;
-  version: string;
-  created: string;
-  modules: Module[];
-  runs: Run[];
-  bodies: Body[];
-  remarks: Remark[];
-  failures: Failure[];
-  leftOut: Record<string, number>;
-  end: number;
-  text(index: number): string;
-}
-
-/** Return a text with escapes instead of control characters and marks that would reverse or hide what follows. */
-export function visible(text: string): string {
-  return text.replace(/[^\P{Cc}\n\t]|[\p{Cf}\p{Zl}\p{Zp}]/gu, (char) => `\\u{${char.codePointAt(0)!.toString(16)}}`);
-}
-
-function bytes(base64: string): Uint8Array {
-  const binary = atob(base64);
-  const made = new Uint8Array(binary.length);
-  for (let at = 0; at < binary.length; at++) made[at] = binary.charCodeAt(at);
-  return made;
 }
 
 /** Texts by number, decompressed when they are asked for; the ones asked for last are kept. */

@@ -1,17 +1,16 @@
 // One run of a pass: what it did to the module, and what is known of it.
 
 import { useMemo } from "preact/hooks";
-import { Data, Failure, Remark, REMARK_KINDS, Run, Status, STATUS_NAMES } from "./data";
 import { DiffView, TextView } from "./diffview";
 import { amount, count, time } from "./format";
-import { Pane, State, Update } from "./store";
+import { Data, Failure, Look, LookUpdate, Pane, Remark, REMARK_KINDS, Run, Status, STATUS_NAMES } from "./model";
 
 const MOST = 500; // rows of a list that is made at once
 
 interface Props {
   data: Data;
-  state: State;
-  update: Update;
+  state: Look;
+  update: LookUpdate;
 }
 
 export function Detail({ data, state, update }: Props) {
@@ -134,7 +133,7 @@ function Panes({ data, run, state, update }: Props & { run: Run }) {
   );
 }
 
-function Unchanged({ run, text, state }: { run: Run; text: string; state: State }) {
+function Unchanged({ run, text, state }: { run: Run; text: string; state: Look }) {
   const said: Record<number, string> = {
     [Status.Unchanged]: "This pass left the module as it was.",
     [Status.Failed]: "This pass failed; the module as it was before:",

@@ -1,10 +1,10 @@
 // What is slow, what passes had to say, and what failed, over all modules.
 
 import { useMemo, useState } from "preact/hooks";
-import { FailureCard } from "./detail";
-import { Body, Data, Failure, Module, Remark, REMARK_KINDS, Run, Status, STATUS_NAMES } from "./data";
-import { count, time } from "./format";
-import { VirtualList } from "./virtual";
+import { FailureCard } from "../shared/detail";
+import { Body, Data, Failure, Module, Remark, REMARK_KINDS, Run, Status, STATUS_NAMES } from "../shared/model";
+import { count, time } from "../shared/format";
+import { VirtualList } from "../shared/virtual";
 
 interface Props {
   data: Data;
