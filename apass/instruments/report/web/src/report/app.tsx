@@ -87,7 +87,7 @@ export function App({ data }: { data: Data }) {
         {state.view === "passes" && (
           <>
             <Modules data={data} state={state} update={update} shown={modules} select={select} />
-            <Passes state={state} update={update} shown={runs} select={(run) => update({ run })} />
+            <Passes data={data} state={state} update={update} shown={runs} select={(run) => update({ run })} />
             <Detail data={data} state={state} update={update} />
           </>
         )}

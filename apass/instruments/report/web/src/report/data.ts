@@ -1,7 +1,7 @@
 // Reads what the page is about: the index and the texts, as the recorder wrote them, and what follows from them.
 
 import { inflateSync } from "fflate";
-import { Body, bytes, Data, Failure, Module, Remark, Run, Status, visible } from "../shared/model";
+import { Body, bytes, Data, Failure, Module, Remark, Run, Status, summarize, visible } from "../shared/model";
 
 const WINDOW = 1 << 15; // how far deflate looks back, so how much of a text serves as a dictionary
 const MOST_CACHED = 24;
@@ -78,6 +78,7 @@ function makeRuns(index: Index, modules: Module[], failures: Failure[]): Run[] {
     wall: columns.wall[id],
     busy: columns.busy[id],
     slices: columns.slices[id],
+    waits: [],
     before: columns.before[id],
     after: columns.after[id],
     status: columns.status[id],
@@ -97,19 +98,6 @@ function makeRuns(index: Index, modules: Module[], failures: Failure[]): Run[] {
     run.module.runs.push(run);
   }
   return runs;
-}
-
-function summarize(module: Module): void {
-  const outermost = module.runs.filter((run) => run.parent === null);
-  module.start = Math.min(...outermost.map((run) => run.start), Infinity);
-  const end = Math.max(...outermost.map((run) => run.start + run.wall), 0);
-  module.wall = outermost.length ? end - module.start : 0;
-  if (!outermost.length) module.start = 0;
-  module.changed = module.runs.filter((run) => run.children.length === 0 && run.status === Status.Changed).length;
-  const worst = [Status.Failed, Status.Cancelled, Status.Unfinished, Status.Changed];
-  const found = worst.find((status) => outermost.some((run) => run.status === status));
-  module.status = module.failure ? Status.Failed : (found ?? Status.Unchanged);
-  module.failure ??= outermost.find((run) => run.failure)?.failure ?? null;
 }
 
 function attachRemarks(index: Index, modules: Module[], runs: Run[]): Remark[] {

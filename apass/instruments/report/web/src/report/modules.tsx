@@ -22,7 +22,7 @@ export function Modules({ data, state, update, shown, select }: Props) {
       onClick={() => select(module)}
       title={`${module.name}\n${STATUS_NAMES[module.status]}, ${time(module.wall)}`}
       aria-current={module === state.module}
-      tabIndex={-1}
+      tabIndex={module === state.module ? 0 : -1}
     >
       <i class={`dot ${STATUS_NAMES[module.status]}`} />
       <span class="name">

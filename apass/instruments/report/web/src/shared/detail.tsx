@@ -4,6 +4,7 @@ import { useMemo } from "preact/hooks";
 import { DiffView, TextView } from "./diffview";
 import { amount, count, time } from "./format";
 import { Data, Failure, Look, LookUpdate, Pane, Remark, REMARK_KINDS, Run, Status, STATUS_NAMES } from "./model";
+import { Tabs } from "./tabs";
 
 const MOST = 500; // rows of a list that is made at once
 
@@ -31,14 +32,14 @@ export function Detail({ data, state, update }: Props) {
   }
   return (
     <section class="column detail" aria-label="Detail">
-      <Head run={run} />
+      <Head run={run} isLive={data.isLive} />
       {run.failure && <FailureCard failure={run.failure} />}
       <Panes data={data} run={run} state={state} update={update} />
     </section>
   );
 }
 
-function Head({ run }: { run: Run }) {
+function Head({ run, isLive }: { run: Run; isLive?: boolean }) {
   const path: Run[] = [];
   for (let one: Run | null = run; one; one = one.parent) path.unshift(one);
   return (
@@ -54,8 +55,8 @@ function Head({ run }: { run: Run }) {
       </nav>
       <dl class="facts">
         <Fact name="wall" value={time(run.wall)} />
-        <Fact name="at work" value={time(run.busy)} />
-        <Fact name="waiting" value={time(Math.max(0, run.wall - run.busy))} />
+        {!isLive && <Fact name="at work" value={time(run.busy)} />}
+        {(!isLive || run.waits.length > 0) && <Fact name="waiting" value={time(Math.max(0, run.wall - run.busy))} />}
         {Object.entries(run.statistics).map(([name, value]) => (
           <Fact key={name} name={name} value={amount(value)} />
         ))}
@@ -74,8 +75,8 @@ function Fact({ name, value }: { name: string; value: string }) {
 }
 
 function Panes({ data, run, state, update }: Props & { run: Run }) {
-  const before = useMemo(() => data.text(run.before), [run]);
-  const after = useMemo(() => data.text(run.after), [run]);
+  const before = useMemo(() => data.text(run.before), [run, run.before]);
+  const after = useMemo(() => data.text(run.after), [run, run.after]);
   const isChanged = run.before !== run.after && run.before >= 0 && run.after >= 0;
   const panes: [Pane, string][] = [["diff", "Diff"]];
   if (run.before >= 0) panes.push(["before", "Before"]);
@@ -85,18 +86,15 @@ function Panes({ data, run, state, update }: Props & { run: Run }) {
   const pane = panes.some(([one]) => one === state.pane) ? state.pane : "diff";
   return (
     <>
-      <div class="panes" role="tablist">
-        {panes.map(([one, title]) => (
-          <button key={one} role="tab" aria-selected={one === pane} onClick={() => update({ pane: one })}>
-            {title}
-          </button>
-        ))}
+      <div class="panes">
+        <Tabs tabs={panes} current={pane} label="Text" select={(one) => update({ pane: one })} />
         <span class="space" />
         <label class="search find">
           <input
             id="find"
             type="search"
             placeholder="Find in text"
+            aria-label="Find in text"
             value={state.find}
             onInput={(event) => update({ find: event.currentTarget.value })}
           />
@@ -136,14 +134,19 @@ function Panes({ data, run, state, update }: Props & { run: Run }) {
 function Unchanged({ run, text, state }: { run: Run; text: string; state: Look }) {
   const said: Record<number, string> = {
     [Status.Unchanged]: "This pass left the module as it was.",
-    [Status.Failed]: "This pass failed; the module as it was before:",
-    [Status.Cancelled]: "This pass was cancelled; the module as it was before:",
-    [Status.Unfinished]: "This pass had not ended; the module as it was before:",
+    [Status.Failed]: "This pass failed.",
+    [Status.Cancelled]: "This pass was cancelled.",
+    [Status.Unfinished]: "This pass had not ended.",
+    [Status.Running]: "This pass runs.",
     [Status.Changed]: "This pass changed the module, and the texts were not kept.",
   };
+  const isBefore = text && run.status !== Status.Unchanged && run.status !== Status.Changed;
   return (
     <>
-      <p class="note">{said[run.status]}</p>
+      <p class="note">
+        {said[run.status]}
+        {isBefore && " The module before it:"}
+      </p>
       {text && <TextView text={text} wrap={state.wrap} find={state.find} />}
     </>
   );
@@ -218,10 +221,12 @@ export function FailureCard({ failure }: { failure: Failure }) {
           ))}
         </ul>
       )}
-      <details>
-        <summary>Traceback</summary>
-        <pre>{failure.traceback}</pre>
-      </details>
+      {failure.traceback && (
+        <details>
+          <summary>Traceback</summary>
+          <pre>{failure.traceback}</pre>
+        </details>
+      )}
     </article>
   );
 }

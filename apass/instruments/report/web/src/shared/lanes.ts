@@ -100,11 +100,12 @@ function pack(bars: Bar[]): Bar[][] {
 
 /** Return the stretches of a bar in which it held the loop, as start and end in turn. */
 export function working({ start, wall, run, body }: Bar): number[] {
-  if (body) return [start, start + Math.min(body.busy, wall)];
-  if (!run.slices.length) return run.busy > 0 ? [start, start + wall] : [];
+  if (body && !body.slices) return [start, start + Math.min(body.busy, wall)];
+  const slices = body?.slices ?? run.slices;
+  if (!slices.length) return (body ?? run).busy > 0 ? [start, start + wall] : [];
   const made: number[] = [];
   let at = start;
-  for (const length of run.slices) made.push((at += length));
+  for (const length of slices) made.push((at += length));
   return made;
 }
 

@@ -24,6 +24,7 @@ export interface Run {
   wall: number;
   busy: number;
   slices: number[]; // gaps and lengths in turn; empty where all of it is one
+  waits: Wait[]; // known of passes that are shown while they run
   before: number;
   after: number;
   status: Status;
@@ -41,6 +42,14 @@ export interface Body {
   busy: number;
   worker: number;
   status: Status;
+  slices?: number[];
+  waits?: Wait[];
+}
+
+export interface Wait {
+  what: string;
+  start: number;
+  end: number | null; // null while it lasts
 }
 
 export interface Module {
@@ -86,6 +95,7 @@ export interface Data {
   failures: Failure[];
   leftOut: Record<string, number>;
   end: number;
+  isLive?: boolean; // passes still run, or their times come from events: which hold the loop is not known
   text(index: number): string;
 }
 
@@ -115,6 +125,20 @@ export interface Look {
 
 export type Pane = "diff" | "before" | "after" | "remarks" | "functions";
 export type LookUpdate = (change: Partial<Look>) => void;
+
+/** Work out what follows for a module from its runs. */
+export function summarize(module: Module): void {
+  const outermost = module.runs.filter((run) => run.parent === null);
+  module.start = Math.min(...outermost.map((run) => run.start), Infinity);
+  const end = Math.max(...outermost.map((run) => run.start + run.wall), 0);
+  module.wall = outermost.length ? end - module.start : 0;
+  if (!outermost.length) module.start = 0;
+  module.changed = module.runs.filter((run) => run.children.length === 0 && run.status === Status.Changed).length;
+  const worst = [Status.Failed, Status.Running, Status.Cancelled, Status.Unfinished, Status.Changed];
+  const found = worst.find((status) => outermost.some((run) => run.status === status));
+  module.status = module.failure ? Status.Failed : (found ?? Status.Unchanged);
+  module.failure ??= outermost.find((run) => run.failure)?.failure ?? null;
+}
 
 /** Return the run to look at first: the one that failed, else the first that changed something, else the first. */
 export function firstRun(module: Module | null, changedOnly = false): Run | null {

@@ -1,17 +1,18 @@
 // The passes of a module, nested as they called each other.
 
 import { time } from "./format";
-import { Look, LookUpdate, Run, Status, STATUS_NAMES } from "./model";
+import { Data, Look, LookUpdate, Run, Status, STATUS_NAMES } from "./model";
 import { VirtualList } from "./virtual";
 
 interface Props {
+  data: Data;
   state: Look;
   update: LookUpdate;
   shown: Run[];
   select: (run: Run) => void;
 }
 
-export function Passes({ state, update, shown, select }: Props) {
+export function Passes({ data, state, update, shown, select }: Props) {
   const module = state.module;
   const longest = Math.max(module?.wall ?? 0, 1);
   const row = (run: Run) => (
@@ -20,9 +21,9 @@ export function Passes({ state, update, shown, select }: Props) {
       class={`row pass ${STATUS_NAMES[run.status]} ${run === state.run ? "active" : ""} ${run.children.length ? "outer" : ""}`}
       style={{ paddingLeft: `${12 + 14 * run.depth}px` }}
       onClick={() => select(run)}
-      title={`${run.name}${run.func ? ` on ${run.func}` : ""}: ${STATUS_NAMES[run.status]}\n${time(run.wall)}, ${time(run.busy)} of it at work`}
+      title={`${run.name}${run.func ? ` on ${run.func}` : ""}: ${STATUS_NAMES[run.status]}\n${time(run.wall)}${data.isLive ? "" : `, ${time(run.busy)} of it at work`}`}
       aria-current={run === state.run}
-      tabIndex={-1}
+      tabIndex={run === state.run ? 0 : -1}
     >
       <i class={`dot ${STATUS_NAMES[run.status]}`} />
       <span class="name">

@@ -35,6 +35,7 @@ export function Timeline({ data, module, run, theme, open }: Props) {
   const [tip, setTip] = useState<{ bar: Bar; x: number; y: number } | null>(null);
   const whole = { from: 0, to: Math.max(data.end, 1) * 1.01, top: 0 };
   const sight = useRef<Sight>(whole);
+  const follows = useRef(true); // the whole run is in sight, also while it grows
   const chart = useMemo(() => new Chart(lanes, run, data), [lanes, run, theme]);
 
   const show = (next: Sight) => {
@@ -48,13 +49,17 @@ export function Timeline({ data, module, run, theme, open }: Props) {
     element.dataset.to = String(Math.round(sight.current.to));
     requestAnimationFrame(() => canvas.current && chart.draw(canvas.current, sight.current));
   };
+  const look = (next: Sight) => {
+    follows.current = false;
+    show(next);
+  };
   const zoom = (factor: number, x?: number) => {
     const { from, to, top } = sight.current;
     const element = canvas.current!;
     const share = x === undefined ? 0.5 : Math.max(0, (x - chart.gutter) / (element.clientWidth - chart.gutter));
     const width = Math.min(Math.max((to - from) * factor, SHORTEST), 1.05 * whole.to);
     const at = from + share * (to - from);
-    show({ from: at - share * width, to: at - share * width + width, top });
+    look({ from: at - share * width, to: at - share * width + width, top });
   };
 
   useEffect(() => {
@@ -65,14 +70,14 @@ export function Timeline({ data, module, run, theme, open }: Props) {
       const perPixel = (to - from) / (element.clientWidth - chart.gutter);
       if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
         const by = (event.deltaX || event.deltaY) * perPixel;
-        show({ from: from + by, to: to + by, top });
+        look({ from: from + by, to: to + by, top });
       } else if (event.offsetX < chart.gutter) show({ from, to, top: top + event.deltaY });
       else zoom(Math.exp(Math.max(-100, Math.min(100, event.deltaY)) * 0.0025), event.offsetX);
     };
     element.addEventListener("wheel", wheel, { passive: false });
     const observer = new ResizeObserver(() => show(sight.current));
     observer.observe(element);
-    show(sight.current);
+    show(follows.current ? { ...whole, top: sight.current.top } : sight.current);
     return () => {
       element.removeEventListener("wheel", wheel);
       observer.disconnect();
@@ -105,7 +110,7 @@ export function Timeline({ data, module, run, theme, open }: Props) {
     setTip(null);
     const { from, to, top } = held.sight;
     const by = (dx * (to - from)) / (canvas.current!.clientWidth - chart.gutter);
-    show({ from: from - by, to: to - by, top: top - dy });
+    look({ from: from - by, to: to - by, top: top - dy });
   };
   const up = (event: PointerEvent) => {
     const held = drag.current;
@@ -117,16 +122,19 @@ export function Timeline({ data, module, run, theme, open }: Props) {
   return (
     <section class="wide flush timeline" aria-label="Timeline">
       <header class="filters">
-        <div class="switch" role="group" aria-label="Lanes">
-          <button aria-pressed={arrangement === "modules"} onClick={() => setArrangement("modules")}>
-            A lane a module
-          </button>
-          <button aria-pressed={arrangement === "workers"} onClick={() => setArrangement("workers")}>
-            What ran at once
-          </button>
-        </div>
+        {data.modules.length > 1 && (
+          <div class="switch" role="group" aria-label="Lanes">
+            <button aria-pressed={arrangement === "modules"} onClick={() => setArrangement("modules")}>
+              A lane a module
+            </button>
+            <button aria-pressed={arrangement === "workers"} onClick={() => setArrangement("workers")}>
+              What ran at once
+            </button>
+          </div>
+        )}
         <span class="legend">
-          <i class="swatch work" /> at work <i class="swatch wait" /> waiting, or in a thread <i class="swatch fail" /> failed
+          <i class="swatch work" /> {data.isLive ? "runs" : "at work"} <i class="swatch wait" />{" "}
+          {data.isLive ? "waits" : "waiting, or in a thread"} <i class="swatch fail" /> failed
         </span>
         <span class="space" />
         <span class="hint">wheel zooms, drag moves, click opens</span>
@@ -136,7 +144,10 @@ export function Timeline({ data, module, run, theme, open }: Props) {
         <button onClick={() => zoom(1.6)} aria-label="Zoom out" title="Zoom out (−)">
           −
         </button>
-        <button onClick={() => show(whole)}>Whole run</button>
+        <button onClick={() => {
+            follows.current = true;
+            show(whole);
+          }}>Whole run</button>
       </header>
       <div class="canvas">
         <canvas
@@ -145,15 +156,24 @@ export function Timeline({ data, module, run, theme, open }: Props) {
           onPointerMove={move}
           onPointerUp={up}
           onPointerLeave={() => setTip(null)}
+          role="img"
           aria-label="Passes of all modules over time"
         />
-        {tip && <Tip {...tip} width={canvas.current!.clientWidth} />}
+        {tip && <Tip {...tip} isLive={data.isLive} width={canvas.current!.clientWidth} />}
       </div>
     </section>
   );
 }
 
-function Tip({ bar, x, y, width }: { bar: Bar; x: number; y: number; width: number }) {
+interface TipProps {
+  bar: Bar;
+  x: number;
+  y: number;
+  width: number;
+  isLive?: boolean;
+}
+
+function Tip({ bar, x, y, width, isLive }: TipProps) {
   const { run, body } = bar;
   const [wall, busy, status] = body ? [body.wall, body.busy, body.status] : [run.wall, run.busy, run.status];
   const side = x > width - 300 ? { right: `${width - x + 12}px` } : { left: `${x + 14}px` };
@@ -164,9 +184,19 @@ function Tip({ bar, x, y, width }: { bar: Bar; x: number; y: number; width: numb
         {body ? ` @${body.func}` : ""}
       </b>
       <span>{run.module.name}</span>
-      <span>
-        {time(wall)}: {time(busy)} at work, {time(Math.max(0, wall - busy))} waiting
-      </span>
+      {isLive ? (
+        <span>{time(wall)}</span>
+      ) : (
+        <span>
+          {time(wall)}: {time(busy)} at work, {time(Math.max(0, wall - busy))} waiting
+        </span>
+      )}
+      {((body ? body.waits : run.waits) ?? []).slice(-3).map((wait, at) => (
+        <span key={at}>
+          {wait.end === null ? "waits" : "waited"} for {wait.what}
+          {wait.end === null ? "" : `: ${time(wait.end - wait.start)}`}
+        </span>
+      ))}
       <span>
         from {time(bar.start)}, <em class={`state ${STATUS_NAMES[status]}`}>{STATUS_NAMES[status]}</em>
       </span>
@@ -190,7 +220,8 @@ class Chart {
     this.tops = lanes.map((lane) => (top += lane.height) - lane.height);
     this.height = top;
     this.gutter = innerWidth < 700 ? 90 : 190;
-    const names = [...new Set(data.runs.filter((run) => !run.children.length).map((run) => run.name))].sort();
+    const names = [...new Set(data.runs.filter((run) => !run.children.length).map((run) => run.name))];
+    if (!data.isLive) names.sort(); // a colour must stay when another pass starts
     names.forEach((name, at) => {
       const hue = Math.round((at * 137.5 + 225) % 360); // neighbours by name are far apart by colour
       this.colors.set(name, [`hsl(${hue} 55% 55%)`, `hsl(${hue} 48% 56%)`]);

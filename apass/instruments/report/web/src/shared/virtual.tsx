@@ -65,7 +65,15 @@ export function VirtualList<T>({ items, height, sizes, render, active = -1, cent
     <div ref={ref} class={`virtual ${rest.class ?? ""}`} aria-label={label} role={role ?? "list"}>
       <div class="virtual-all" style={{ height: `${startOf(items.length)}px` }}>
         <div class="virtual-some" style={{ transform: `translateY(${startOf(first)}px)` }}>
-          {items.slice(first, last).map((item, at) => render(item, first + at))}
+          {items.slice(first, last).map((item, at) =>
+            role === "table" ? (
+              render(item, first + at)
+            ) : (
+              <div role="listitem" key={first + at}>
+                {render(item, first + at)}
+              </div>
+            ),
+          )}
         </div>
       </div>
     </div>
