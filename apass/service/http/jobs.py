@@ -52,6 +52,7 @@ SUBMIT_PARAMETERS: Final = (
     "config",
     "report",
     "functions",
+    "texts",
     "wait",
 )
 """The parameters of `POST /v1/jobs`."""
@@ -117,6 +118,7 @@ class JobHandlers:
             config=parameters.mapping("config"),
             report=parameters.flag("report", default=True),
             functions=parameters.flag("functions", default=False),
+            texts=parameters.flag("texts", default=False),
         )
         return await self._optimizer.submit(
             upload.model,

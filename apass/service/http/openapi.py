@@ -100,6 +100,7 @@ _JOB_EXAMPLE: Final[dict[str, Any]] = {
         "config": {},
         "report": True,
         "functions": False,
+        "texts": False,
     },
     "priority": 0,
     "created": 1764090000.25,
@@ -193,6 +194,7 @@ _SCHEMAS: Final[Mapping[str, Schema]] = {
                     "config": {"type": "object"},
                     "report": _FLAG,
                     "functions": _FLAG,
+                    "texts": _FLAG,
                 }
             ),
             "priority": {"type": "integer"},
@@ -266,7 +268,7 @@ _SCHEMAS: Final[Mapping[str, Schema]] = {
             "id": _COUNT,
             "kind": {
                 "type": "string",
-                "enum": ["state", "started", "finished", "failed", "waiting", "remark", "dropped"],
+                "enum": ["state", "started", "finished", "failed", "waiting", "remark", "text", "dropped"],
             },
             "time": {**_NUMBER, "description": "Seconds since 1970."},
             "job": _ref("Job"),
@@ -456,6 +458,7 @@ _SUBMIT_PARAMETERS: Final = [
     _query("config", _TEXT, "Config options as an object of JSON.", "{}"),
     _query("report", _FLAG, "Whether the report is recorded.", True),
     _query("functions", _FLAG, "Whether there are events about functions.", True),
+    _query("texts", _FLAG, "Whether there are events with the text of the model around each pass.", True),
     _WAIT,
 ]
 

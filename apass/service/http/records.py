@@ -38,6 +38,7 @@ def job_json(record: JobRecord, root: str = "") -> dict[str, Any]:
             "config": dict(record.options.config),
             "report": record.options.report,
             "functions": record.options.functions,
+            "texts": record.options.texts,
         },
         "priority": record.priority,
         "created": record.created,

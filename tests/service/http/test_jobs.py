@@ -113,7 +113,9 @@ async def test_result_is_returned_at_once_if_accepted() -> None:
 async def test_options_are_those_of_the_request() -> None:
     gate = Gate()
     async with served(gated(gate, limits=Limits(config=frozenset({"onnx.depth"})))) as client:
-        query = "pipeline=gate&priority=-7&deadline=60&disabled=a&disabled=b,c&functions=1&name=x.onnx&to=onnx"
+        query = (
+            "pipeline=gate&priority=-7&deadline=60&disabled=a&disabled=b,c&functions=1&texts=true&name=x.onnx&to=onnx"
+        )
         trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
         job = (await client.post(f"/v1/jobs?{query}", content=RELU, headers={"traceparent": trace})).json()
         assert job["options"] == {
@@ -123,6 +125,7 @@ async def test_options_are_those_of_the_request() -> None:
             "config": {},
             "report": True,
             "functions": True,
+            "texts": True,
         }
         assert (job["priority"], job["trace"], job["result_kind"]) == (-7, trace, ".onnx")
         assert job["deadline"] == pytest.approx(job["created"] + 60)
