@@ -1,9 +1,10 @@
-"""The files of the live page."""
+"""`page_files`: the files of the live page and of its frame for reports."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from gzip import compress
 from hashlib import sha256
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from typing import Final
 
 from starlette.requests import Request
@@ -12,60 +13,133 @@ from starlette.responses import Response
 __all__ = ["PAGE_POLICY", "StaticFile", "page_files"]
 
 PAGE_POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
-    "connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""The `Content-Security-Policy` of the page: no inline script, and no other server."""
+"""The `Content-Security-Policy` of the page: no script or style within it is used."""
 
-TYPES: Final = {
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".svg": "image/svg+xml",
-    ".txt": "text/plain; charset=utf-8",
-}
-"""The content types of the files that are served. Others in the folder are not."""
+FRAME_POLICY: Final = (
+    "sandbox allow-scripts; default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'self'"
+)
+"""The policy of the frame: its scripts have an origin of their own, and cannot use the service or read the token."""
+
+FOREVER: Final = "public, max-age=31536000, immutable"
+"""How long a file may be cached whose name contains the digest of its content."""
+
+_PAGE: Final = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>apass</title>
+<link rel="icon" href="{icon}">
+<link rel="stylesheet" href="{style}">
+<script src="{script}" defer></script>
+</head>
+<body>
+<div id="app" data-report="{frame}"><noscript>This page needs JavaScript. The HTTP interface does not: see
+<a href="v1/openapi.json">its description</a>.</noscript></div>
+</body>
+</html>
+"""
+
+_FRAME: Final = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Report</title>
+<link rel="stylesheet" href="{style}">
+<script src="{script}" defer></script>
+</head>
+<body>
+<div id="app"></div>
+</body>
+</html>
+"""
+
+_ICON: Final = (
+    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 24 24' fill='%234f46e5'%3E"
+    "%3Crect x='2' y='4' width='13' height='4' rx='2'/%3E%3Crect x='6' y='10' width='16' height='4' rx='2' "
+    "opacity='.7'/%3E%3Crect x='4' y='16' width='10' height='4' rx='2' opacity='.45'/%3E%3C/svg%3E"
+)
+
+_TYPES: Final = {"js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8", "html": "text/html"}
 
 
+@dataclass(frozen=True, slots=True)
 class StaticFile:
-    """The handler of a file in memory.
+    """A file that needs no token: its content is the same for everybody."""
 
-    Parameters:
-        data: its bytes.
-        content_type: its type.
-
-    """
-
-    def __init__(self, data: bytes, content_type: str) -> None:
-        self._data = data
-        self._tag = f'"{sha256(data).hexdigest()[:32]}"'
-        self._type = content_type
+    data: bytes
+    """The content."""
+    packed: bytes
+    """The content, compressed by gzip."""
+    media_type: str
+    """The content type."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The headers of the answer."""
 
     async def get(self, request: Request) -> Response:
-        """Return the file."""
-        # A browser asks each time, so that a new version of the page never uses an old script.
-        headers = {"etag": self._tag, "cache-control": "no-cache", "content-security-policy": PAGE_POLICY}
-        if self._tag in request.headers.get("if-none-match", ""):
-            return Response(None, 304, headers)
-        return Response(self._data, 200, headers, self._type)
+        """Return the content."""
+        headers = {"vary": "accept-encoding", **self.headers}
+        accepted = [item.partition(";")[0].strip() for item in request.headers.get("accept-encoding", "").split(",")]
+        if "gzip" not in accepted:
+            return Response(self.data, 200, headers, self.media_type)
+        return Response(self.packed, 200, {**headers, "content-encoding": "gzip"}, self.media_type)
 
 
-def page_files(folder: Traversable | None = None) -> Mapping[str, StaticFile]:
-    """Return the files of the page by path.
+def page_files() -> Mapping[str, StaticFile]:
+    """Return the files by path.
 
-    `index.html` is at `/`, and others are below `/assets/`.
-
-    Parameters:
-        folder: the folder of the files; by default that of the package.
-
+    Names contain the digest of the content, so that browsers keep them until a new version is installed. Addresses are
+    relative: the application may be mounted below any path.
     """
-    folder = files("apass.service.http") / "assets" if folder is None else folder
-    if not folder.is_dir():
-        return {}
     result: dict[str, StaticFile] = {}
-    for file in folder.iterdir():
-        suffix = "." + file.name.rpartition(".")[2]
-        if suffix in TYPES and file.is_file():
-            path = "/" if file.name == "index.html" else f"/assets/{file.name}"
-            result[path] = StaticFile(file.read_bytes(), TYPES[suffix])
+
+    def add(name: str, data: bytes, **headers: str) -> str:
+        stem, _, suffix = name.rpartition(".")
+        path = f"assets/{stem}-{sha256(data).hexdigest()[:16]}.{suffix}"
+        result[f"/{path}"] = _file(data, _TYPES[suffix], {"cache-control": FOREVER} | dict(_dashed(headers)))
+        return path
+
+    # To a document in a sandbox, this server is another origin.
+    report = files("apass.instruments.report") / "assets"
+    shared = {"cross_origin_resource_policy": "cross-origin"}
+    frame = add(
+        "report.html",
+        _FRAME.format(
+            style=_beside(add("report.css", (report / "report.css").read_bytes(), **shared)),
+            script=_beside(add("report.js", (report / "report.js").read_bytes(), **shared)),
+        ).encode(),
+        content_security_policy=FRAME_POLICY,
+        # A page in a sandbox must not have one.
+        cross_origin_opener_policy="",
+    )
+    live = files("apass.service.http") / "assets"
+    page = _PAGE.format(
+        icon=_ICON,
+        style=add("live.css", (live / "live.css").read_bytes()),
+        script=add("live.js", (live / "live.js").read_bytes()),
+        frame=frame,
+    )
+    result["/"] = _file(page.encode(), _TYPES["html"], {"content-security-policy": PAGE_POLICY})
     return result
+
+
+def _file(data: bytes, media_type: str, headers: Mapping[str, str]) -> StaticFile:
+    return StaticFile(data, compress(data, mtime=0), media_type, headers)
+
+
+def _dashed(headers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    return ((name.replace("_", "-"), value) for name, value in headers.items())
+
+
+def _beside(path: str) -> str:
+    """Return the address of a file, for another one in the same folder."""
+    return path.rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""The built assets of the page: current, complete, and without addresses."""
+"""The built assets of the pages: current, complete, and without addresses."""
 
 import json
 import re
@@ -6,27 +6,32 @@ from hashlib import sha256
 from pathlib import Path
 
 import anyio
+import pytest
 
 from tests.helpers.report_samples import recorded
 
-REPORT = Path(__file__).parents[3] / "apass" / "instruments" / "report"
-WEB = REPORT / "web"
-ASSETS = REPORT / "assets"
+PACKAGE = Path(__file__).parents[3] / "apass"
+WEB = PACKAGE / "instruments" / "report" / "web"
+ASSETS = {"report": PACKAGE / "instruments" / "report" / "assets", "live": PACKAGE / "service" / "http" / "assets"}
+"""The folder of each page that is built from the sources."""
 LIBRARIES = ("diff", "fflate", "preact")
 
 
-def test_assets_were_built_from_the_current_sources() -> None:
+@pytest.mark.parametrize("page", ASSETS)
+def test_assets_were_built_from_the_current_sources(page: str) -> None:
     files = [path for path in (WEB / "src").rglob("*") if path.is_file()]
     sources = ["build.mjs", "package-lock.json", *(path.relative_to(WEB).as_posix() for path in files)]
     digest = sha256()
     for name in sorted(sources):
         digest.update(f"{name}\n".encode() + (WEB / name).read_bytes())
-    recorded_digest = (ASSETS / "sources.sha256").read_text().strip()
+    recorded_digest = (ASSETS[page] / "sources.sha256").read_text().strip()
     assert recorded_digest == digest.hexdigest(), "run `npm ci && npm run build` in apass/instruments/report/web"
 
 
-def test_licenses_of_all_libraries_are_included() -> None:
-    text = (ASSETS / "LICENSES.txt").read_text()
+@pytest.mark.parametrize("page", ASSETS)
+def test_licenses_of_all_libraries_are_included(page: str) -> None:
+    text = (ASSETS[page] / "LICENSES.txt").read_text()
+    assert text.startswith(f"{page}.js contains")
     packages = json.loads((WEB / "package-lock.json").read_text())["packages"]
     for name in LIBRARIES:
         package = packages[f"node_modules/{name}"]

@@ -5,6 +5,7 @@ import { readdir, readFile, writeFile } from "node:fs/promises";
 
 const PAGES = {
   report: { assets: "../assets", libraries: ["diff", "fflate", "preact"] },
+  live: { assets: "../../../service/http/assets", libraries: ["diff", "fflate", "preact"] },
 };
 
 const options = { bundle: true, minify: true, legalComments: "none", charset: "utf8", logLevel: "info" };

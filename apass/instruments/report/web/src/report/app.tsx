@@ -6,7 +6,7 @@ import { count, time } from "../shared/format";
 import { Help, isTyping, Logo } from "../shared/frame";
 import { Data, firstRun, Module, Run, shownRuns, Status } from "../shared/model";
 import { Passes } from "../shared/passes";
-import { applyTheme, nextTheme, THEME_SIGNS } from "../shared/theme";
+import { applyTheme, nextTheme, Theme, THEME_SIGNS } from "../shared/theme";
 import { Timeline } from "../shared/timeline";
 import { Failures, Remarks, Slowest } from "./lists";
 import { Modules } from "./modules";
@@ -34,8 +34,13 @@ const KEYS: [string, string][] = [
   ["?", "this help"],
 ];
 
-export function App({ data }: { data: Data }) {
-  const [state, setState] = useState(() => initial(data));
+interface AppProps {
+  data: Data;
+  given?: Theme; // of the page around the frame, which changes it
+}
+
+export function App({ data, given }: AppProps) {
+  const [state, setState] = useState(() => ({ ...initial(data), ...(given && { theme: given }) }));
   // Keys may come faster than the page is drawn; each goes by what the one before has changed.
   const latest = useRef(state);
   const update: Update = (change) => setState((latest.current = { ...latest.current, ...change }));
@@ -57,6 +62,12 @@ export function App({ data }: { data: Data }) {
     remember(state);
     applyTheme(state.theme);
   }, [state]);
+
+  useEffect(() => {
+    const follow = (event: Event) => update({ theme: (event as CustomEvent<Theme>).detail });
+    addEventListener("apass-theme", follow);
+    return () => removeEventListener("apass-theme", follow);
+  }, []);
 
   useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {

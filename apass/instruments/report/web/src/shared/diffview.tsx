@@ -88,7 +88,7 @@ export function DiffView({ before, after, unified, wrap, find: sought }: Props) 
           center
           class="code"
           label="Differences"
-          role="table"
+          role="group"
           onScroller={onScroller}
         />
         <Marks rows={rows} jump={setAt} />
@@ -131,7 +131,7 @@ export function TextView({ text, wrap, find: sought }: { text: string; wrap: boo
           center
           class="code"
           label="Text"
-          role="table"
+          role="group"
           onScroller={watch}
         />
       </Sideways>
@@ -311,12 +311,12 @@ function Line({ row, diff, unified, isHere, find }: LineProps) {
   }
   const isSame = isQuiet(row);
   return (
-    <div class={`line ${kind}`} role="row">
-      <div class={`half ${isSame ? "" : row.a < 0 ? "none" : "removed"}`} role="cell">
+    <div class={`line ${kind}`}>
+      <div class={`half ${isSame ? "" : row.a < 0 ? "none" : "removed"}`}>
         <span class="number">{row.a < 0 ? "" : row.a + 1}</span>
         <code>{row.a < 0 ? "" : paint(pieces(left, inA, find))}</code>
       </div>
-      <div class={`half ${isSame ? "" : row.b < 0 ? "none" : "added"}`} role="cell">
+      <div class={`half ${isSame ? "" : row.b < 0 ? "none" : "added"}`}>
         <span class="number">{row.b < 0 ? "" : row.b + 1}</span>
         <code>{row.b < 0 ? "" : paint(pieces(right, inB, find))}</code>
       </div>

@@ -10,21 +10,28 @@ export function Logo() {
   );
 }
 
+/** What keys do. */
+export function KeyTable({ keys }: { keys: [string, string][] }) {
+  return (
+    <dl class="keytable">
+      {keys.map(([pressed, what]) => (
+        <div key={pressed}>
+          <dt>
+            {pressed.split(" ").map((key) => (key === "–" ? " – " : <kbd key={key}>{key}</kbd>))}
+          </dt>
+          <dd>{what}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
 export function Help({ keys, close }: { keys: [string, string][]; close: () => void }) {
   return (
     <div class="veil" onClick={close}>
       <div class="help" role="dialog" aria-label="Keys" onClick={(event) => event.stopPropagation()}>
         <h2>Keys</h2>
-        <dl>
-          {keys.map(([pressed, what]) => (
-            <div key={pressed}>
-              <dt>
-                {pressed.split(" ").map((key) => (key === "–" ? " – " : <kbd key={key}>{key}</kbd>))}
-              </dt>
-              <dd>{what}</dd>
-            </div>
-          ))}
-        </dl>
+        <KeyTable keys={keys} />
         <button onClick={close}>Close</button>
       </div>
     </div>

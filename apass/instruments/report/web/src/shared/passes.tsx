@@ -32,9 +32,11 @@ export function Passes({ data, state, update, shown, select }: Props) {
       </span>
       {run.remarks.length > 0 && <span class="badge quiet" title="remarks">{run.remarks.length}</span>}
       <span class="took">{time(run.wall)}</span>
-      <i class="bar" style={{ width: `${(100 * run.wall) / longest}%` }}>
-        <i style={{ width: `${run.wall ? (100 * Math.min(run.busy, run.wall)) / run.wall : 0}%` }} />
-      </i>
+      {run.wall > longest / 200 && (
+        <i class="bar" style={{ width: `${(100 * run.wall) / longest}%` }}>
+          <i style={{ width: `${run.wall ? (100 * Math.min(run.busy, run.wall)) / run.wall : 0}%` }} />
+        </i>
+      )}
     </button>
   );
   return (
@@ -68,7 +70,7 @@ export function Passes({ data, state, update, shown, select }: Props) {
         <p class="empty">{module?.runs.length ? "No pass changed anything." : "No pass ran on this module."}</p>
       )}
       <footer>
-        {module ? `${module.runs.filter((run) => run.status !== Status.Unchanged).length} of ${module.runs.length} did something` : ""}
+        {module ? `${module.runs.filter((run) => run.status !== Status.Unchanged && run.status !== Status.Running).length} of ${module.runs.length} did something` : ""}
       </footer>
     </section>
   );

@@ -223,7 +223,8 @@ class Chart {
     const names = [...new Set(data.runs.filter((run) => !run.children.length).map((run) => run.name))];
     if (!data.isLive) names.sort(); // a colour must stay when another pass starts
     names.forEach((name, at) => {
-      const hue = Math.round((at * 137.5 + 225) % 360); // neighbours by name are far apart by colour
+      // Neighbours by name are far apart by colour, and none is red, the colour of failures.
+      const hue = 25 + Math.round((at * 118.4 + 200) % 310);
       this.colors.set(name, [`hsl(${hue} 55% 55%)`, `hsl(${hue} 48% 56%)`]);
     });
   }

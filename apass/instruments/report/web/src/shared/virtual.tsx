@@ -12,7 +12,7 @@ interface Props<T> {
   center?: boolean;
   class?: string;
   label: string;
-  role?: "list" | "table";
+  role?: "list" | "group"; // the rows of a list can be reached with the keyboard; a group scrolls
   onScroller?: (element: HTMLElement | null) => void;
 }
 
@@ -62,11 +62,11 @@ export function VirtualList<T>({ items, height, sizes, render, active = -1, cent
   const first = Math.max(0, Math.min(starts ? rowAt(starts, top) : top, items.length) - MARGIN);
   const last = Math.min(items.length, (starts ? rowAt(starts, top + shown) : top + shown) + MARGIN);
   return (
-    <div ref={ref} class={`virtual ${rest.class ?? ""}`} aria-label={label} role={role ?? "list"}>
+    <div ref={ref} class={`virtual ${rest.class ?? ""}`} aria-label={label} role={role ?? "list"} tabIndex={role === "group" ? 0 : undefined}>
       <div class="virtual-all" style={{ height: `${startOf(items.length)}px` }}>
         <div class="virtual-some" style={{ transform: `translateY(${startOf(first)}px)` }}>
           {items.slice(first, last).map((item, at) =>
-            role === "table" ? (
+            role === "group" ? (
               render(item, first + at)
             ) : (
               <div role="listitem" key={first + at}>

@@ -1,0 +1,85 @@
+"""The files of the live page, without a browser."""
+
+import gzip
+import re
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+from apass.service import Optimizer, create_app
+from apass.service.http.auth import Tokens, new_token
+from apass.service.http.page import page_files
+
+pytestmark = pytest.mark.anyio
+
+ADDRESSES = re.compile(r'(?:src|href|data-report)="([^"]*)"')
+
+
+def client_of(app: object, path: str = "/") -> httpx.AsyncClient:
+    """Return a client of an application in this process."""
+    transport = httpx.ASGITransport(app=app, client=("127.0.0.1", 1))  # type: ignore[arg-type]
+    return httpx.AsyncClient(transport=transport, base_url=f"http://127.0.0.1{path}")
+
+
+async def test_page_and_its_files_need_no_token() -> None:
+    _, token = new_token("alice")
+    async with client_of(create_app(Optimizer(), auth=Tokens([token]))) as client:
+        page = await client.get("/")
+        assert (page.status_code, page.headers["cache-control"]) == (200, "no-store")
+        paths = [path for path in ADDRESSES.findall(page.text) if path.startswith("assets/")]
+        assert len(paths) == 3
+        for path in paths:
+            answer = await client.get(path)
+            assert (answer.status_code, answer.headers["cache-control"]) == (200, "public, max-age=31536000, immutable")
+        assert (await client.get("/v1/jobs")).status_code == 401
+        assert (await client.get("/assets/sources.sha256")).status_code == 401
+
+
+async def test_names_of_files_contain_the_digest() -> None:
+    assert len([path for path in page_files() if re.fullmatch(r"/assets/\w+-[0-9a-f]{16}\.\w+", path)]) == 5
+    assert list(page_files()) == list(page_files())
+
+
+async def test_policy_allows_no_inline_code() -> None:
+    async with client_of(create_app(Optimizer())) as client:
+        page = await client.get("/")
+        policy = page.headers["content-security-policy"]
+        assert ("default-src 'none'" in policy, "unsafe" in policy, "frame-ancestors 'none'" in policy) == (
+            True,
+            False,
+            True,
+        )
+        assert re.findall(r"<script(?! src=)|<style|\son\w+=|style=", page.text) == []
+        frame = await client.get(re.findall(r'data-report="([^"]*)"', page.text)[0])
+        assert frame.headers["content-security-policy"].startswith("sandbox allow-scripts; default-src 'none'")
+        for path in ADDRESSES.findall(frame.text):
+            answer = await client.get(f"/assets/{path}")
+            assert answer.headers["cross-origin-resource-policy"] == "cross-origin"
+
+
+async def test_files_are_compressed_for_clients_that_accept_it() -> None:
+    async with client_of(create_app(Optimizer())) as client:
+        script = next(path for path in page_files() if path.startswith("/assets/live-") and path.endswith(".js"))
+        plain = await client.get(script, headers={"accept-encoding": "identity"})
+        request = client.build_request("GET", script, headers={"accept-encoding": "br, gzip;q=0.5"})
+        packed = await client.send(request, stream=True)
+        data = b"".join([chunk async for chunk in packed.aiter_raw()])
+        assert (packed.headers["content-encoding"], packed.headers["vary"]) == ("gzip", "accept-encoding")
+        assert gzip.decompress(data) == plain.content
+        assert "content-encoding" not in plain.headers
+
+
+async def test_addresses_are_relative_to_the_mount() -> None:
+    app = Starlette(routes=[Mount("/tools/apass", create_app(Optimizer()))])
+    async with client_of(app, "/tools/apass/") as client:
+        page = await client.get("")
+        for path in ADDRESSES.findall(page.text):
+            if path.startswith("assets/"):
+                assert (await client.get(path)).status_code == 200
+
+
+async def test_page_can_be_left_out() -> None:
+    async with client_of(create_app(Optimizer(), page=False)) as client:
+        assert (await client.get("/")).status_code == 404
