@@ -369,7 +369,10 @@ def _function_hooks(instruments: tuple[object, ...]) -> FunctionHooks | None:
 def _check_instrument(instrument: object) -> None:
     if inspect.isclass(instrument):
         raise TypeError(f"{instrument.__name__} is a class; pass an instance: {instrument.__name__}(...)")
-    _check_hooks(type(instrument))
+    kind = type(instrument)
+    if kind not in _CHECKED_CLASSES:
+        _check_hooks(kind)
+        _CHECKED_CLASSES.add(kind)
     if not hasattr(instrument, "name") and not any(hasattr(instrument, name) for name in HOOKS):
         raise TypeError(f"{instrument!r} is not an instrument; it has none of the hooks {', '.join(HOOKS)}")
 
@@ -385,6 +388,9 @@ def _check_hooks(cls: type) -> None:
                 f"{cls.__name__}.{name} is not a hook; did you mean {near!r}? (prefix other methods with _)"
             )
 
+
+_CHECKED_CLASSES: Final[WeakSet[type]] = WeakSet()
+"""Classes with valid hooks. A service creates instruments for each job, and to look through a class takes 0.05 ms."""
 
 _CHECKED: Final[WeakSet[Callable[..., Any]]] = WeakSet()
 """Hooks with valid signatures. A service creates a context for each request, and a check takes 0.1 ms."""

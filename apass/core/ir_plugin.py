@@ -22,7 +22,9 @@ __all__ = [
     "plugin_for",
     "plugin_for_suffix",
     "plugin_for_type",
+    "plugin_package",
     "register_plugin",
+    "registered_plugin",
 ]
 
 
@@ -221,6 +223,24 @@ def plugin_for_suffix(suffix: str, ir: str | None = None) -> IRPlugin[Any]:
         return _REGISTERED[suffix]
     offer = _offers()[suffix]
     return checked_plugin(offer.load(), offer.value)
+
+
+def registered_plugin(suffix: str) -> IRPlugin[Any] | None:
+    """Return the registered plug-in of a suffix in lower case; None if there is none."""
+    return _REGISTERED.get(suffix)
+
+
+def plugin_package(kind: str) -> str | None:
+    """Return the package that declares a plug-in, with its version.
+
+    It is None if there is none. Nothing is imported.
+
+    Parameters:
+        kind: a suffix in lower case, or the `type_name` of a class of modules.
+
+    """
+    offer = _offers().get(kind) or offer_for(kind.replace(":", "."))
+    return None if offer is None else offer.package
 
 
 def plugin_for(mod: ModT) -> IRPlugin[ModT]:

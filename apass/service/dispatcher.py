@@ -1,10 +1,9 @@
-"""`Dispatcher`: takes jobs from the queue, runs them, and stores how they end."""
+"""`Dispatcher`: takes jobs from the queue, and runs them."""
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from heapq import heappop, heappush
 from pathlib import Path
 from time import time
 from typing import Any, Final
@@ -13,22 +12,26 @@ import anyio
 from anyio.abc import TaskGroup
 
 from apass.errors import BudgetExceededError, WorkerLostError
+from apass.service.deadlines import Deadlines
+from apass.service.endings import Ending, Endings
 from apass.service.errors import InvalidJobError, JobsUnavailableError
 from apass.service.fair_queue import FairQueue
-from apass.service.job_store import Blob, JobChange, JobStore, blob_of_file, read_blob, write_blob
+from apass.service.job_store import JobChange, JobStore, read_blob, write_blob
 from apass.service.jobs import JobFailure, JobRecord, JobState
 from apass.service.limits import Limits
 from apass.service.live_job import LiveJob
 from apass.service.runners import JobRunner
-from apass.service.work import INLINE, Work, WorkResult, describe_failure
+from apass.service.signal import Signal
+from apass.service.store_health import StoreHealth
+from apass.service.work import INLINE, Work, WorkResult, describe_failure, remove_files
 
-__all__ = ["Dispatcher"]
+__all__ = ["Dispatcher", "lost_failure"]
 
 CACHED: Final = 1 << 26
 """Bytes of the models of queued jobs that are kept in memory. Others are read from the store again."""
 
 LEND_SECONDS: Final = 0.1
-"""If jobs are shorter than this on average, one batch more than there are slots is prepared."""
+"""If jobs are shorter than this on average, one batch more than there are slots may be prepared."""
 
 VICTIM_SECONDS: Final = 0.5
 """Seconds that the other jobs of a batch have to finish, if one of them is cancelled."""
@@ -39,38 +42,40 @@ LATE_SECONDS: Final = 1.0
 FIRST_GUESS: Final = 0.5
 """The assumed duration of a job before one has ended, in seconds."""
 
-STORE_PAUSE: Final = (0.1, 5.0)
-"""The shortest and the longest pause in seconds before a store that failed is tried again."""
-
-MOST_ENDINGS: Final = 256
-"""Jobs whose end is stored together."""
-
 
 @dataclass(slots=True, eq=False)
 class _Computation:
-    """One or more equal jobs of a tenant, which are computed once."""
+    """One or more equal jobs of a tenant, which are computed once.
+
+    It is in the queue, among the retries, or in a batch.
+    """
 
     tenant: str
     key: str
     jobs: dict[str, LiveJob]
-    """The jobs that want the result, by their ids."""
+    """The jobs that want the result, by their ids. At least one, until it ends."""
     model: bytes | None
     """The model, if it is kept in memory."""
-    cached: int = 0
-    """The bytes of the model that count as those of queued jobs."""
+    priority: int
+    """The greatest priority of the jobs."""
     number: int = -1
     """Its number in the queue."""
     lost: int = 0
     """How many attempts have lost their worker. It then runs alone."""
     batch: "_Batch | None" = None
     """The batch that it runs in."""
+    work: Work | None = None
+    """Its work, once that is about to begin."""
+    deadline: float | None = None
+    """When its passes have to end, by the clock of the event loop; None if it has not begun."""
+    charged: float = 0.0
+    """The seconds that its tenant was charged for this attempt."""
     has_result: bool = False
     """Whether its batch has returned a result."""
 
-    @property
-    def record(self) -> JobRecord:
-        """The record of the first job."""
-        return next(iter(self.jobs.values())).record
+    def is_wanted(self) -> bool:
+        """Return whether a job waits for a result that has not arrived."""
+        return bool(self.jobs) and not self.has_result
 
 
 @dataclass(slots=True, eq=False)
@@ -79,18 +84,7 @@ class _Batch:
 
     items: Sequence[_Computation]
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    by_id: dict[str, _Computation] = field(default_factory=dict[str, _Computation])
-    """The computations by the ids of their works."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Ending:
-    """Jobs that have ended, and whose end is not stored yet."""
-
-    jobs: Sequence[LiveJob]
-    state: JobState
-    result: WorkResult | None = None
-    failure: JobFailure | None = None
+    started: float = field(default_factory=anyio.current_time)
 
 
 class Dispatcher:
@@ -102,7 +96,8 @@ class Dispatcher:
         limits: the limits.
         make_work: returns the work of a job, given its record, its model and a folder for files.
         folder: a folder for files; it exists while the dispatcher runs.
-        on_end: called when the end of a job is stored, or another server has taken it over.
+        on_end: called when the end of a job is stored, or the job does not end in this process.
+        on_room: called when a job has left the queue.
 
     """
 
@@ -114,6 +109,7 @@ class Dispatcher:
         make_work: Callable[[JobRecord, bytes | Path, Path | None], Awaitable[Work]],
         folder: Path,
         on_end: Callable[[LiveJob], None],
+        on_room: Callable[[], None],
     ) -> None:
         self._store = store
         self._runner = runner
@@ -121,27 +117,25 @@ class Dispatcher:
         self._make_work = make_work
         self._folder = folder
         self._on_end = on_end
+        self._on_room = on_room
         self._queue: FairQueue[_Computation] = FairQueue(limits.weights)
         self._retries: deque[_Computation] = deque()
         self._by_key: dict[tuple[str, str], _Computation] = {}
+        """The computations that further equal jobs may wait for, by tenant and key."""
         self._of_job: dict[str, _Computation] = {}
+        self._of_work: dict[str, _Computation] = {}
+        """The computations in batches, by the ids of their works."""
         self._running: dict[str, int] = {}
-        """How many computations of each tenant run."""
+        """How many computations of each tenant are in batches."""
         self._batches: set[_Batch] = set()
         self._cached = 0
         self._mean = FIRST_GUESS
-        self._endings: deque[_Ending] = deque()
-        self._deadlines: list[tuple[float, str]] = []
-        self._news = anyio.Event()
-        """Wakes the dispatch of jobs."""
-        self._ending_news = anyio.Event()
-        self._deadline_news = anyio.Event()
-        self._idle = anyio.Event()
-        """Set when a batch or the storing of ends is over, for `drain`."""
-        self.room: anyio.Event = anyio.Event()
-        """Set, and replaced, when a job has left the queue."""
-        self.store_error: JobsUnavailableError | None = None
-        """Why the store could not be used at the last attempt."""
+        self._news = Signal()
+        self._batch_ended = Signal()
+        self.health: Final = StoreHealth(store, self._news.notify)
+        """Whether the store can be used."""
+        self._endings = Endings(store, self.health, on_end)
+        self._deadlines = Deadlines(self._check_deadline)
         self.is_draining: bool = False
         """Whether no further job starts."""
 
@@ -161,14 +155,16 @@ class Dispatcher:
         return self._runner.slots
 
     def waiting(self, tenant: str) -> int:
-        """Return how many computations of a tenant wait."""
+        """Return how many computations of a tenant wait in the queue."""
         return self._queue.waiting(tenant)
 
     def start(self, group: TaskGroup) -> None:
         """Start the tasks that run jobs."""
         self._group = group
-        for task in (self._dispatch, self._store_endings, self._watch_deadlines):
-            group.start_soon(task, name=f"apass {task.__name__.strip('_')}")
+        group.start_soon(self._dispatch, name="apass dispatch")
+        group.start_soon(self._endings.run, name="apass store endings")
+        group.start_soon(self._deadlines.run, name="apass watch deadlines")
+        group.start_soon(self.health.run, name="apass watch store")
 
     def add(self, live: LiveJob, model: bytes | None) -> None:
         """Queue a job, or let it wait for an equal one of its tenant that waits or runs.
@@ -179,141 +175,165 @@ class Dispatcher:
 
         """
         record = live.record
-        if live.loop_deadline is not None:
-            heappush(self._deadlines, (live.loop_deadline, record.id))
-            self._deadline_news.set()
+        self._deadlines.add(live, live.loop_deadline)
         equal = self._by_key.get((record.tenant, record.key))
-        if equal is not None and equal.jobs and not equal.has_result:
-            first = next(iter(equal.jobs.values()))
-            equal.jobs[record.id] = live
-            self._of_job[record.id] = equal
-            if equal.batch is not None:
-                # The store learns of it with the result.
-                live.change(_started(record, first.record.attempts))
+        # Passes that run have the latest deadline of the jobs that waited when they began.
+        if equal is not None and (equal.deadline is None or live.loop_deadline <= equal.deadline):
+            self._join(live, equal)
             return
-        is_cached = model is not None and self._cached + len(model) <= CACHED
-        computation = _Computation(record.tenant, record.key, {record.id: live}, model if is_cached else None)
-        computation.cached = len(computation.model or b"")
-        self._cached += computation.cached
-        self._by_key[record.tenant, record.key] = computation
-        self._of_job[record.id] = computation
+        cached = model if model is not None and self._cached + len(model) <= CACHED else None
+        self._cached += len(cached or b"")
+        item = _Computation(record.tenant, record.key, {record.id: live}, cached, record.priority)
+        self._by_key[record.tenant, record.key] = item
+        self._of_job[record.id] = item
         if record.state is JobState.RUNNING:
             # Its server was lost, perhaps because of the job.
-            computation.lost = 1
-            self._retries.append(computation)
+            item.lost = 1
+            self._retries.append(item)
         else:
-            computation.number = self._queue.add(computation, tenant=record.tenant, priority=record.priority)
-        self._news.set()
+            item.number = self._queue.add(item, tenant=item.tenant, priority=item.priority)
+        self._news.notify()
 
     def cancel(self, live: LiveJob, state: JobState = JobState.CANCELLED, failure: JobFailure | None = None) -> None:
         """End a job that has not ended, in a given state."""
-        if live.is_ending:
-            return
-        self._end([live], state, failure=failure)
-        computation = self._detach(live)
-        if computation is None or computation.jobs:
-            return
-        self._forget(computation)
-        if computation.batch is None:
-            if not self._queue.remove(computation.number, tenant=computation.tenant):
-                with suppress(ValueError):
-                    self._retries.remove(computation)
-            self._leave_queue(computation)
-            computation.model = None
-        elif not any(other.jobs and not other.has_result for other in computation.batch.items):
-            computation.batch.scope.cancel()
-        else:
-            self._group.start_soon(self._cancel_late, computation.batch, computation)
+        if not live.is_ending:
+            self._endings.add(Ending([live], state, failure))
+            self._leave(live)
 
     def drop(self, live: LiveJob) -> None:
         """Stop the work on a job that another server has taken over."""
-        live.is_lost = live.is_ending = True
-        computation = self._detach(live)
-        if computation is not None and not computation.jobs:
-            self._forget(computation)
-            if computation.batch is not None:
-                self._group.start_soon(self._cancel_late, computation.batch, computation)
-            else:
-                self._queue.remove(computation.number, tenant=computation.tenant)
-        self._settle(live)
+        if not live.is_ending:
+            live.is_ending = live.is_lost = True
+            self._leave(live)
+            self._on_end(live)
 
-    async def drain(self, seconds: float) -> None:
+    async def drain(self, until: float, grace: float) -> None:
         """Start no further jobs, and wait for those that run; then cancel them.
 
         Cancelled jobs are queued again in a durable store, and end as cancelled in another one.
+
+        Parameters:
+            until: when jobs that run are cancelled, by the clock of the event loop.
+            grace: the seconds that each further step has.
+
         """
         self.is_draining = True
-        self.room.set()
-        with anyio.move_on_after(seconds):
-            while self._batches or self._endings:
-                await self._idle.wait()
+        with anyio.move_on_at(until):
+            await self._wait_for_batches()
         for batch in self._batches:
             batch.scope.cancel()
-        with anyio.move_on_after(seconds):
-            while self._batches:
-                await self._idle.wait()
+        with anyio.move_on_after(grace):
+            await self._wait_for_batches()
+        if not self._store.is_durable:
+            failure = JobFailure("JobCancelledError", "the optimizer ended before the job")
+            for job_id, item in list(self._of_job.items()):
+                self.cancel(item.jobs[job_id], failure=failure)
+        with anyio.move_on_after(grace):
             if self._store.is_durable:
-                queued = [live for item in self._retries for live in item.jobs.values()]
-                with suppress(JobsUnavailableError):
-                    await self._store.update([JobChange(live.record, events=live.unstored()) for live in queued])
-            else:
-                for live in [live for item in self._by_key.values() for live in item.jobs.values()]:
-                    self.cancel(live, failure=JobFailure("JobCancelledError", "the optimizer ended before the job"))
-            while self._endings:
-                await self._idle.wait()
+                await self._keep_jobs()
+            await self._endings.wait_stored()
 
-    def _detach(self, live: LiveJob) -> _Computation | None:
-        computation = self._of_job.pop(live.record.id, None)
-        if computation is not None:
-            computation.jobs.pop(live.record.id, None)
-        return computation
+    async def _wait_for_batches(self) -> None:
+        while self._batches:
+            await self._batch_ended.wait()
 
-    def _forget(self, computation: _Computation) -> None:
+    async def _keep_jobs(self) -> None:
+        """Store the state of jobs whose attempt was interrupted, for the next start."""
+        changes: list[JobChange] = []
+        for item in self._retries:
+            for live in item.jobs.values():
+                if live.has_run:
+                    # A job that has lost its worker runs alone at the next start too.
+                    record = replace(live.record, state=JobState.RUNNING) if item.lost else live.record
+                    changes.append(JobChange(record, events=live.last_events()))
+        # Without it, these jobs count as lost with the server.
+        with suppress(JobsUnavailableError):
+            await self._store.update(changes)
+
+    def _join(self, live: LiveJob, equal: _Computation) -> None:
+        """Let a job wait for an equal one."""
+        record, first = live.record, next(iter(equal.jobs.values()))
+        equal.jobs[record.id] = live
+        self._of_job[record.id] = equal
+        if equal.deadline is not None:
+            # The store learns of it with the result.
+            live.change(_started(record))
+            for event in first.events_of_attempt():
+                live.add_event(event.kind, event.time, event.data, is_shared=True)
+        if record.priority > equal.priority:
+            equal.priority = record.priority
+            if self._queue.remove(equal.number, tenant=equal.tenant):
+                equal.number = self._queue.add(equal, tenant=equal.tenant, priority=equal.priority)
+
+    def _leave(self, live: LiveJob) -> None:
+        """Stop the work on a job, unless others want its result."""
+        item = self._of_job.pop(live.record.id, None)
+        if item is None:
+            return
+        del item.jobs[live.record.id]
+        if item.jobs:
+            return
+        self._forget(item)
+        batch = item.batch
+        if batch is None:
+            if not self._queue.remove(item.number, tenant=item.tenant):
+                self._retries.remove(item)
+            self._release_model(item)
+            self._on_room()
+        elif not any(other.is_wanted() for other in batch.items):
+            batch.scope.cancel()
+        elif item.work is not None:
+            self._group.start_soon(self._cancel_late, batch, item)
+
+    def _forget(self, item: _Computation) -> None:
         """Let no further job wait for a computation."""
-        if self._by_key.get((computation.tenant, computation.key)) is computation:
-            del self._by_key[computation.tenant, computation.key]
+        if self._by_key.get((item.tenant, item.key)) is item:
+            del self._by_key[item.tenant, item.key]
 
-    def _leave_queue(self, computation: _Computation) -> None:
-        """Free what a computation occupies in the queue."""
-        self._cached -= computation.cached
-        computation.cached = 0
-        self.room.set()
-        self.room = anyio.Event()
+    def _release_model(self, item: _Computation) -> bytes | None:
+        """Return the model if it is in memory, and keep it no longer."""
+        model, item.model = item.model, None
+        self._cached -= len(model or b"")
+        return model
 
-    async def _cancel_late(self, batch: _Batch, computation: _Computation) -> None:
+    async def _cancel_late(self, batch: _Batch, item: _Computation) -> None:
         """Cancel a batch unless a computation that is not wanted ends soon."""
         await anyio.sleep(VICTIM_SECONDS)
-        if batch in self._batches and not computation.has_result:
+        if batch in self._batches and not item.has_result:
             batch.scope.cancel()
 
     async def _dispatch(self) -> None:
         """Start batches while slots are free."""
         while True:
-            await self._news.wait()
-            self._news = anyio.Event()
             while self._may_start() and (items := self._next_items()):
                 batch = _Batch(items)
                 for item in items:
-                    item.batch, item.has_result = batch, False
+                    item.batch = batch
                 self._batches.add(batch)
                 self._group.start_soon(self._run_batch, batch, name="apass batch of jobs")
+            await self._news.wait()
 
     def _may_start(self) -> bool:
-        slots = self._runner.slots + (self._mean < LEND_SECONDS)
-        return not self.is_draining and self.store_error is None and len(self._batches) < slots
+        slots = self._runner.slots + (self._runner.queues and self._mean < LEND_SECONDS)
+        return not self.is_draining and self.health.error is None and len(self._batches) < slots
 
     def _next_items(self) -> list[_Computation]:
         """Remove the computations of the next batch from the queue."""
+        items: list[_Computation] = []
         retry = next((item for item in self._retries if self._may_run(item.tenant)), None)
         if retry is not None:
             self._retries.remove(retry)
+            self._queue.charge(retry.tenant, self._mean)
+            items.append(retry)
             self._take(retry)
-            return [retry]
-        items: list[_Computation] = []
-        size = self._runner.batch_size(len(self._queue), self._mean)
-        while len(items) < size and (item := self._queue.pop(self._may_run)) is not None:
-            self._take(item)
-            items.append(item)
+        else:
+            # If jobs run once only, one that loses its worker must not take others along.
+            size = self._runner.batch_size(len(self._queue), self._mean) if self._limits.attempts > 1 else 1
+            while len(items) < size and (item := self._queue.pop(self._may_run, self._mean)) is not None:
+                items.append(item)
+                self._take(item)
+        if items:
+            self._on_room()
         return items
 
     def _may_run(self, tenant: str) -> bool:
@@ -323,306 +343,172 @@ class Dispatcher:
     def _take(self, item: _Computation) -> None:
         self._running[item.tenant] = self._running.get(item.tenant, 0) + 1
         # The real time is known at the end. Until then the tenant must not get all slots.
-        self._queue.charge(item.tenant, self._mean)
+        item.charged = self._mean
 
     async def _run_batch(self, batch: _Batch) -> None:
         """Run a batch, and decide how its jobs go on."""
-        error: Exception | None = None
-        try:
+        error, is_interrupted = None, False
+        with batch.scope:
             try:
                 works = await self._begin(batch)
-            except JobsUnavailableError as failure:
-                self._note_store(failure)
-                self._requeue(batch, count_attempt=False)
-                return
-            except anyio.get_cancelled_exc_class():
-                self._requeue(batch, count_attempt=False)
-                raise
-            with batch.scope:
-                try:
+                if works:
                     await self._runner.run(works, self._on_event, self._on_result)
-                except Exception as failure:
-                    error = failure
-            left = [item for item in batch.items if item.jobs and not item.has_result]
-            if batch.scope.cancelled_caught:
-                # Other jobs of the batch were cancelled, or the optimizer ends.
-                self._requeue(batch, count_attempt=False)
-            else:
-                for item in left:
+            except JobsUnavailableError as failure:
+                self.health.note_failure(failure)
+                is_interrupted = True
+            except Exception as failure:
+                error = failure
+        # There is no checkpoint from here on: each computation leaves the batch for another place.
+        for item in batch.items:
+            if item.is_wanted():
+                if is_interrupted or batch.scope.cancel_called:
+                    # Other jobs of the batch were cancelled, the optimizer ends, or the store is unavailable.
+                    self._run_again(item, is_lost=False)
+                else:
                     self._retry(item, error, is_alone=len(batch.items) == 1)
-        finally:
-            for item in batch.items:
-                self._release(item, batch)
-            self._batches.discard(batch)
-            self._news.set()
-            self._wake_idle()
-
-    def _release(self, item: _Computation, batch: _Batch) -> None:
-        """Free what a computation occupies while it runs."""
-        if item.batch is batch:
-            item.batch = None
-        self._running[item.tenant] -= 1
-        if not self._running[item.tenant]:
-            del self._running[item.tenant]
+            self._release(item, batch)
+        self._batches.discard(batch)
+        self._news.notify()
+        self._batch_ended.notify()
 
     async def _begin(self, batch: _Batch) -> list[Work]:
         """Store that the jobs of a batch run, and return the work on each computation."""
-        changes: list[tuple[LiveJob, JobRecord]] = []
-        for item in batch.items:
-            self._leave_queue(item)
-            changes += [(live, _started(live.record, live.record.attempts + 1)) for live in item.jobs.values()]
+        changes = [(live, _started(live.record)) for item in batch.items for live in item.jobs.values()]
         is_ours = await self._store.update([JobChange(record) for _, record in changes])
+        self.health.note_success()
         for (live, record), ours in zip(changes, is_ours, strict=True):
-            if live.is_ending:
-                continue
             if not ours:
                 self.drop(live)
-                continue
-            live.change(record)
+            elif not live.is_ending:
+                live.change(record)
         works: list[Work] = []
         for item in batch.items:
-            if item.jobs:
-                work = await self._work_of(item)
-                if work is not None:
-                    batch.by_id[work.id] = item
-                    works.append(work)
+            if item.jobs and (work := await self._work_of(item)) is not None:
+                item.work, self._of_work[work.id] = work, item
+                works.append(work)
         return works
 
     async def _work_of(self, item: _Computation) -> Work | None:
-        """Return the work of a computation, with its model; None if the model is lost."""
-        record = item.record
+        """Return the work of a computation, with its model; None if it ends without."""
+        record = next(iter(item.jobs.values())).record
         folder = self._folder if self._runner.shares_files else None
-        model: bytes | Path | None = item.model
-        item.model = None
-        if model is None:
-            try:
-                if record.model_size > INLINE and folder is not None:
-                    model = folder / f"{record.id}.model"
-                    if not model.exists():
-                        await write_blob(self._store, record.model_digest, model)
-                else:
-                    model = await read_blob(self._store, record.model_digest)
-            except (KeyError, OSError) as error:
-                if isinstance(error, JobsUnavailableError):
-                    raise
-                failure = JobFailure(type(error).__name__, f"the model of the job cannot be read: {error}")
-                self._end_all(item, JobState.FAILED, failure=failure)
-                return None
         try:
+            model = self._release_model(item) or await self._read_model(record, folder)
             work = await self._make_work(record, model, folder)
-        except InvalidJobError as error:
-            self._end_all(item, JobState.FAILED, failure=describe_failure(error))
+        except JobsUnavailableError:
+            raise
+        except (KeyError, OSError) as error:
+            failure = JobFailure(type(error).__name__, f"the model of the job cannot be read: {error}")
+            self._end_all(item, JobState.FAILED, failure)
             return None
-        deadlines = [live.loop_deadline for live in item.jobs.values()]
-        latest = None if None in deadlines else max(deadline for deadline in deadlines if deadline is not None)
-        seconds = None if latest is None else max(1e-3, latest - anyio.current_time())
+        except InvalidJobError as error:
+            self._end_all(item, JobState.FAILED, describe_failure(error))
+            return None
+        if not item.jobs:  # all were cancelled meanwhile
+            return None
+        for live in item.jobs.values():
+            if live.record.state is JobState.QUEUED:  # it has joined meanwhile
+                live.change(_started(live.record))
+        item.deadline = max(live.loop_deadline for live in item.jobs.values())
+        seconds = None if item.deadline == float("inf") else max(1e-3, item.deadline - anyio.current_time())
         return replace(work, seconds=seconds, has_lost_worker=item.lost > 0)
 
+    async def _read_model(self, record: JobRecord, folder: Path | None) -> bytes | Path:
+        """Return a model from the store, as a file if it is large and there is a folder."""
+        if folder is None or record.model_size <= INLINE:
+            return await read_blob(self._store, record.model_digest)
+        path = folder / f"{record.id}.model"
+        await write_blob(self._store, record.model_digest, path)
+        return path
+
     def _on_event(self, work_id: str, kind: str, at: float, data: Mapping[str, Any]) -> None:
-        item = self._item_of(work_id)
-        if item is not None:
+        item = self._of_work[work_id]
+        if not item.has_result:
             for index, live in enumerate(item.jobs.values()):
                 live.add_event(kind, at, data, is_shared=index > 0)
 
     def _on_result(self, work_id: str, result: WorkResult) -> None:
-        item = self._item_of(work_id)
-        if item is None:
-            return
+        item = self._of_work[work_id]
         item.has_result = True
-        if result.summary is not None:
-            self._mean += (result.summary.seconds - self._mean) / 8
-            self._queue.charge(item.tenant, result.summary.seconds - self._mean)
+        self._mean += (result.seconds - self._mean) / 8
+        self._charge(item, result.seconds)
         state = JobState.DONE if result.failure is None else JobState.FAILED
-        self._end_all(item, state, result=result, failure=result.failure)
+        if item.jobs:
+            self._end_all(item, state, result.failure, result)
+        elif isinstance(result.result, Path):
+            result.result.unlink(missing_ok=True)
 
-    def _item_of(self, work_id: str) -> _Computation | None:
-        for batch in self._batches:
-            if work_id in batch.by_id:
-                item = batch.by_id[work_id]
-                return None if item.has_result else item
-        return None
-
-    def _requeue(self, batch: _Batch, *, count_attempt: bool) -> None:
-        """Queue the computations of a batch again that have no result."""
-        for item in batch.items:
-            if not item.jobs or item.has_result:
-                continue
-            for live in item.jobs.values():
-                attempts = live.record.attempts - (not count_attempt and live.record.state is JobState.RUNNING)
-                live.requeue(replace(live.record, state=JobState.QUEUED, attempts=attempts))
-            item.batch = None
-            self._retries.append(item)
+    def _charge(self, item: _Computation, seconds: float) -> None:
+        """Correct the time that the tenant of a computation was charged."""
+        self._queue.charge(item.tenant, seconds - item.charged)
+        item.charged = seconds
 
     def _retry(self, item: _Computation, error: Exception | None, *, is_alone: bool) -> None:
-        """Run a computation again whose worker was lost, if it has attempts left."""
+        """Run a computation again that has no result, unless that is of no use."""
         is_lost = error is None or isinstance(error, WorkerLostError)
-        record = item.record
-        if is_alone and not is_lost:
-            assert error is not None, "a worker that is not lost returns a result or an error"
-            self._end_all(item, JobState.FAILED, failure=describe_failure(error))
-        elif record.attempts >= self._limits.attempts:
-            self._end_all(item, JobState.FAILED, failure=lost_failure(record, str(error), self._running_pass(item)))
+        records = [live.record for live in item.jobs.values()]
+        if error is not None and not is_lost and is_alone:
+            self._end_all(item, JobState.FAILED, describe_failure(error))
+        elif max(record.attempts for record in records) >= self._limits.attempts:
+            running = next((live.running_pass for live in item.jobs.values() if live.running_pass), "")
+            reason = "it returned no result" if error is None else str(error)
+            self._end_all(item, JobState.FAILED, lost_failure(records[0], reason, running))
         else:
-            item.lost += 1
-            for live in item.jobs.values():
-                live.requeue(replace(live.record, state=JobState.QUEUED))
-            item.batch = None
-            self._retries.append(item)
+            self._run_again(item, is_lost=True)
 
-    def _running_pass(self, item: _Computation) -> str:
-        return next((live.running_pass for live in item.jobs.values() if live.running_pass), "")
+    def _run_again(self, item: _Computation, *, is_lost: bool) -> None:
+        """Queue a computation again, to run alone."""
+        item.lost += is_lost
+        for live in item.jobs.values():
+            record = live.record
+            if record.state is JobState.RUNNING:
+                # An attempt that the optimizer itself has ended does not count.
+                attempts = record.attempts - (not is_lost)
+                live.change(replace(record, state=JobState.QUEUED, attempts=attempts))
+        self._retries.append(item)
 
-    def _end_all(self, item: _Computation, state: JobState, **outcome: Any) -> None:
+    def _release(self, item: _Computation, batch: _Batch) -> None:
+        """Free what a computation occupies while it runs."""
+        if not item.has_result:
+            self._charge(item, (anyio.current_time() - batch.started) / len(batch.items))
+        self._release_model(item)
+        self._running[item.tenant] -= 1
+        if not self._running[item.tenant]:
+            del self._running[item.tenant]
+        if item.work is not None:
+            del self._of_work[item.work.id]
+            remove_files(item.work, keep_result=item.has_result)
+        item.batch, item.work, item.deadline = None, None, None
+
+    def _end_all(
+        self, item: _Computation, state: JobState, failure: JobFailure | None = None, result: WorkResult | None = None
+    ) -> None:
         """End all jobs of a computation."""
         jobs = list(item.jobs.values())
         for live in jobs:
-            self._of_job.pop(live.record.id, None)
+            del self._of_job[live.record.id]
         item.jobs.clear()
         self._forget(item)
-        self._end(jobs, state, **outcome)
+        self._endings.add(Ending(jobs, state, failure, result))
 
-    def _end(
-        self,
-        jobs: Sequence[LiveJob],
-        state: JobState,
-        *,
-        result: WorkResult | None = None,
-        failure: JobFailure | None = None,
-    ) -> None:
-        for live in jobs:
-            live.is_ending = True
-        self._endings.append(_Ending(jobs, state, result, failure))
-        self._ending_news.set()
-
-    async def _store_endings(self) -> None:
-        """Store how jobs end, many at a time; retry until the store accepts it."""
-        while True:
-            await self._ending_news.wait()
-            self._ending_news = anyio.Event()
-            while self._endings:
-                endings = [self._endings[index] for index in range(min(MOST_ENDINGS, len(self._endings)))]
-                await self._store_some(endings)
-                for _ in endings:
-                    self._endings.popleft()
-                self._wake_idle()
-
-    async def _store_some(self, endings: Sequence[_Ending]) -> None:
-        changes: list[tuple[LiveJob, JobChange]] = []
-        paths: list[Path] = []
-        for ending in endings:
-            blobs, changed = await self._outcome(ending)
-            paths += [blob.data for blob in blobs if isinstance(blob.data, Path)]
-            for live in ending.jobs:
-                record = live.record
-                if ending.state is JobState.DONE and "result_digest" not in changed:
-                    # The model is its own result.
-                    changed |= {"result_digest": record.model_digest, "result_size": record.model_size}
-                ended = replace(record, state=ending.state, failure=ending.failure, finished=time(), **changed)
-                live.change(ended)
-                changes.append((live, JobChange(ended, blobs, live.unstored())))
-        is_ours = await self._update([change for _, change in changes])
-        for (live, _), ours in zip(changes, is_ours, strict=True):
-            live.is_lost = not ours
-            self._settle(live)
-        for path in paths:
-            with suppress(OSError):
-                path.unlink()
-        for ending in endings:
-            for live in ending.jobs:
-                with suppress(OSError):
-                    (self._folder / f"{live.record.id}.model").unlink()
-
-    async def _update(self, changes: Sequence[JobChange]) -> Sequence[bool]:
-        """Make changes in the store; retry until it accepts them."""
-        pause, longest = STORE_PAUSE
-        while True:
-            try:
-                is_ours = await self._store.update(changes)
-            except JobsUnavailableError as error:
-                self._note_store(error)
-                await anyio.sleep(pause)
-                pause = min(longest, 2 * pause)
-            else:
-                self._note_store(None)
-                return is_ours
-
-    async def _outcome(self, ending: _Ending) -> tuple[list[Blob], dict[str, Any]]:
-        """Return the blobs of a result, and the fields of the record."""
-        result = ending.result
-        if result is None:
-            return [], {}
-        blobs: list[Blob] = []
-        changed: dict[str, Any] = {"summary": result.summary, "result_kind": result.kind}
-        if result.result is not None:
-            blob = await blob_of_file(result.result) if isinstance(result.result, Path) else Blob.of(result.result)
-            blobs.append(blob)
-            changed |= {"result_digest": blob.digest, "result_size": blob.size}
-        if result.report is not None:
-            blob = Blob.of(result.report)
-            blobs.append(blob)
-            changed["report_digest"] = blob.digest
-        return blobs, changed
-
-    def _settle(self, live: LiveJob) -> None:
-        """Wake those that wait for a job."""
-        live.ended.set()
-        live.wake()
-        self._on_end(live)
-
-    def _note_store(self, error: JobsUnavailableError | None) -> None:
-        earlier, self.store_error = self.store_error, error
-        if error is None and earlier is not None:
-            self._news.set()
-        elif error is not None and earlier is None:
-            self._group.start_soon(self._try_store)
-
-    async def _try_store(self) -> None:
-        """Dispatch jobs again when the store can be used."""
-        pause, longest = STORE_PAUSE
-        while self.store_error is not None:
-            await anyio.sleep(pause)
-            pause = min(longest, 2 * pause)
-            try:
-                await self._store.count()
-            except JobsUnavailableError as error:
-                self.store_error = error
-            else:
-                self._note_store(None)
-
-    async def _watch_deadlines(self) -> None:
-        """End the jobs whose deadline is over."""
-        while True:
-            while self._deadlines and self._deadlines[0][0] <= anyio.current_time():
-                at, job_id = heappop(self._deadlines)
-                self._check_deadline(at, job_id)
-            until = self._deadlines[0][0] if self._deadlines else float("inf")
-            with anyio.move_on_at(until):
-                await self._deadline_news.wait()
-            self._deadline_news = anyio.Event()
-
-    def _check_deadline(self, at: float, job_id: str) -> None:
-        item = self._of_job.get(job_id)
-        if item is None:
-            return
-        live = item.jobs[job_id]
-        is_first = at == live.loop_deadline
-        if item.batch is not None and is_first:
+    def _check_deadline(self, live: LiveJob) -> None:
+        """End a job whose deadline is over."""
+        item = self._of_job[live.record.id]
+        now = anyio.current_time()
+        if item.deadline is not None and item.deadline <= now < live.loop_deadline + LATE_SECONDS:
             # The passes have the same deadline. They know more about where they are.
-            heappush(self._deadlines, (at + LATE_SECONDS, job_id))
+            self._deadlines.add(live, live.loop_deadline + LATE_SECONDS)
             return
         seconds = (live.record.deadline or 0.0) - live.record.created
-        where = "while it was queued" if item.batch is None else f"in {live.running_pass or 'its passes'}"
-        error = BudgetExceededError(f"the job ran out of its {seconds:.6g} s {where}")
-        self.cancel(live, JobState.FAILED, JobFailure(type(error).__name__, str(error)))
-
-    def _wake_idle(self) -> None:
-        self._idle.set()
-        self._idle = anyio.Event()
+        where = "while it was queued" if item.deadline is None else f"in {live.running_pass or 'its passes'}"
+        error = BudgetExceededError(f"the job ran out of its {seconds:.4g} s {where}")
+        self.cancel(live, JobState.FAILED, describe_failure(error))
 
 
-def _started(record: JobRecord, attempts: int) -> JobRecord:
-    """Return the record of a job whose passes start."""
-    return replace(record, state=JobState.RUNNING, attempts=attempts, starts=record.starts + 1, started=time())
+def _started(record: JobRecord) -> JobRecord:
+    """Return the record of a job whose next attempt begins."""
+    attempts, starts = record.attempts + 1, record.starts + 1
+    return replace(record, state=JobState.RUNNING, attempts=attempts, starts=starts, started=time())
 
 
 def lost_failure(record: JobRecord, reason: str, running_pass: str = "") -> JobFailure:

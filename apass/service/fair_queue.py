@@ -9,13 +9,19 @@ __all__ = ["FairQueue"]
 
 ItemT = TypeVar("ItemT")
 
+KEPT: Final = 1_000
+"""Tenants without items whose used time is kept, besides twice as many as wait."""
+
 
 class FairQueue(Generic[ItemT]):
-    """A queue that serves first the tenant with the least used time.
+    """A queue of items of tenants, which are served by their fair share.
 
-    The time is relative to the weight of the tenant. It is start-time fair queueing by used seconds. A tenant that was
-    idle does not save up its share: it continues from the least used time of the tenants that wait. Of the items of a
-    tenant, the one with the greatest priority comes first, then the one that was added first.
+    It is self-clocked weighted fair queueing. Each tenant has used time, divided by its weight. The next item is that
+    of the tenant that has the least such time after the item. Tenants that always have items get at least their share
+    of the time, minus one item. A tenant that was idle does not save up its share: it continues from the time of the
+    tenant that was served last.
+
+    Of the items of a tenant, the one with the greatest priority comes first, then the one that was added first.
 
     Parameters:
         weights: the weights of tenants; 1 for others.
@@ -23,19 +29,19 @@ class FairQueue(Generic[ItemT]):
     >>> queue = FairQueue[str]({})
     >>> for name in ("a1", "a2", "b1"):
     ...     _ = queue.add(name, tenant=name[0], priority=0)
-    >>> order = []
-    >>> while (name := queue.pop(lambda tenant: True)) is not None:
-    ...     order.append(name)
-    ...     queue.charge(name[0], 1.0)
-    >>> order
-    ['a1', 'b1', 'a2']
+    >>> [queue.pop(lambda tenant: True, 1.0) for _ in range(4)]
+    ['a1', 'b1', 'a2', None]
 
     """
 
     def __init__(self, weights: Mapping[str, float]) -> None:
         self._weights: Final = weights
-        self._tenants: Final[dict[str, _Tenant[ItemT]]] = {}
-        """The tenants that have items, or have used time since one of these began to wait."""
+        self._waiting: Final[dict[str, _Tenant[ItemT]]] = {}
+        """The tenants that have items."""
+        self._idle: Final[dict[str, float]] = {}
+        """The used time of tenants without items."""
+        self._latest = 0.0
+        """The greatest used time of a tenant when it was served; a tenant that was idle continues from it."""
         self._numbers = count()
         self._length = 0
 
@@ -45,15 +51,13 @@ class FairQueue(Generic[ItemT]):
 
     def waiting(self, tenant: str) -> int:
         """Return the number of items of a tenant."""
-        return len(self._tenants[tenant].items) if tenant in self._tenants else 0
+        return len(self._waiting[tenant].items) if tenant in self._waiting else 0
 
     def add(self, item: ItemT, *, tenant: str, priority: int) -> int:
         """Add an item, and return a number for `remove`."""
-        entry = self._tenants.get(tenant)
-        if entry is None or not entry.items:
-            used = min((other.used for other in self._tenants.values() if other.items), default=0.0)
-            entry = self._tenants.setdefault(tenant, _Tenant())
-            entry.used = max(entry.used, used)
+        entry = self._waiting.get(tenant)
+        if entry is None:
+            entry = self._waiting[tenant] = _Tenant(max(self._idle.pop(tenant, 0.0), self._latest))
         number = next(self._numbers)
         entry.items[number] = item
         heappush(entry.heap, (-priority, number))
@@ -62,48 +66,70 @@ class FairQueue(Generic[ItemT]):
 
     def remove(self, number: int, *, tenant: str) -> bool:
         """Remove an item by its number; return whether it was in the queue."""
-        entry = self._tenants.get(tenant)
-        # Its place in the heap is skipped later.
+        entry = self._waiting.get(tenant)
+        # Its entry in the heap is skipped later.
         if entry is None or entry.items.pop(number, None) is None:
             return False
-        self._length -= 1
-        self._drop_idle()
+        self._removed(tenant, entry)
         return True
 
-    def pop(self, may_run: Callable[[str], bool]) -> ItemT | None:
-        """Remove and return the next item of the tenants for which `may_run` is true."""
-        # Few tenants wait at once, so that a second heap would cost more than it saves.
-        tenants = [(entry.used, name) for name, entry in self._tenants.items() if entry.items and may_run(name)]
-        if not tenants:
+    def pop(self, may_run: Callable[[str], bool], seconds: float) -> ItemT | None:
+        """Remove and return the next item of the tenants for which `may_run` is true.
+
+        Parameters:
+            may_run: whether a tenant may be served.
+            seconds: the time that the item is expected to use, which its tenant is charged.
+
+        """
+        # Few tenants wait at once, so that a heap of tenants would cost more than it saves.
+        ends = {name: entry.used + self._share(name, seconds) for name, entry in self._waiting.items() if may_run(name)}
+        if not ends:
             return None
-        entry = self._tenants[min(tenants)[1]]
+        tenant = min(ends, key=ends.__getitem__)
+        entry = self._waiting[tenant]
         while True:
             _, number = heappop(entry.heap)
             if number in entry.items:
-                self._length -= 1
-                return entry.items.pop(number)
+                break
+        item = entry.items.pop(number)
+        entry.used = ends[tenant]
+        self._latest = max(self._latest, entry.used)
+        self._removed(tenant, entry)
+        return item
 
     def charge(self, tenant: str, seconds: float) -> None:
         """Record that a tenant has used time; negative seconds correct an estimate."""
-        entry = self._tenants.setdefault(tenant, _Tenant())
-        entry.used += seconds / self._weights.get(tenant, 1.0)
-        self._drop_idle()
+        share = self._share(tenant, seconds)
+        if tenant in self._waiting:
+            self._waiting[tenant].used += share
+        else:
+            self._idle[tenant] = self._idle.get(tenant, self._latest) + share
 
-    def _drop_idle(self) -> None:
-        """Forget tenants, if none waits: all of them are equal then."""
-        if not self._length:
-            self._tenants.clear()
+    def _share(self, tenant: str, seconds: float) -> float:
+        return seconds / self._weights.get(tenant, 1.0)
+
+    def _removed(self, tenant: str, entry: "_Tenant[ItemT]") -> None:
+        """Note that a tenant has an item less."""
+        self._length -= 1
+        if entry.items:
+            return
+        del self._waiting[tenant]
+        self._idle[tenant] = entry.used
+        if len(self._idle) > KEPT + 2 * len(self._waiting):
+            # A tenant that has used less continues from there anyway.
+            for name in [name for name, used in self._idle.items() if used <= self._latest]:
+                del self._idle[name]
 
 
 class _Tenant(Generic[ItemT]):
-    """The items and the used time of one tenant."""
+    """The items and the used time of a tenant that waits."""
 
     __slots__ = ("heap", "items", "used")
 
-    def __init__(self) -> None:
+    def __init__(self, used: float) -> None:
         self.items: dict[int, ItemT] = {}
         """The items by their numbers."""
         self.heap: list[tuple[int, int]] = []
         """The negative priority and the number of each item, and of some that were removed."""
-        self.used = 0.0
+        self.used = used
         """Used seconds, divided by the weight."""

@@ -1,5 +1,6 @@
 """`Job`: the handle of a job, for its result, its events and its cancellation."""
 
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Final, Generic, Self, TypeVar, cast
@@ -9,7 +10,13 @@ import anyio
 from apass.core.adapter import adapter_by_name, run_in_thread_if_safe
 from apass.errors import AdapterError
 from apass.instruments.report.page import render_data
-from apass.service.errors import JobCancelledError, JobFailedError, NoResultError, UnknownJobError
+from apass.service.errors import (
+    JobCancelledError,
+    JobFailedError,
+    NoResultError,
+    OptimizerClosedError,
+    UnknownJobError,
+)
 from apass.service.job_store import JobStore, read_blob
 from apass.service.jobs import JobEvent, JobRecord, JobState
 from apass.service.live_job import LiveJob, state_data
@@ -72,11 +79,14 @@ class Job(Generic[ResultT]):
 
         Raises:
             UnknownJobError: if the job was removed.
+            OptimizerClosedError: if the optimizer has ended before the job, which a durable store keeps.
             JobsUnavailableError: if another server runs the job, and the store cannot be read.
 
         """
         if self._live is not None:
             await self._live.ended.wait()
+            if self._live.is_kept:
+                raise OptimizerClosedError(f"the optimizer has ended before job {self.id} ({self.record.state})")
         while not self.record.ended:
             await self._refresh()
             if not self._record.ended:
@@ -97,7 +107,7 @@ class Job(Generic[ResultT]):
         record = await self.wait()
         if record.state is JobState.FAILED and record.failure is not None:
             raise JobFailedError(record.failure)
-        if record.result_digest is None:
+        if record.state is JobState.CANCELLED or record.result_digest is None:
             reason = "" if record.failure is None else f": {record.failure.message}"
             raise JobCancelledError(f"job {record.id} was cancelled{reason}")
         try:
@@ -129,8 +139,8 @@ class Job(Generic[ResultT]):
     def events(self, after: int = 0) -> "JobEvents":
         """Return the events of the job, for `async for`.
 
-        They begin after the one with the id `after`. The iteration ends with the job. If events are missing, because
-        there were too many, an event of the kind `dropped` counts them.
+        They begin after the one with the id `after`. The iteration ends with the job, or the optimizer. If events are
+        missing, because there were too many, an event of the kind `dropped` counts them.
         """
         return JobEvents(self._live, self._store, self.id, after)
 
@@ -159,61 +169,63 @@ class JobEvents:
         self._store = store
         self._id = job_id
         self._after = after
-        self._read: Sequence[JobEvent] = ()
-        self._index = 0
+        self._read: deque[JobEvent] = deque()
+        """Events from the store."""
+        self._needs_earlier = live is not None and live.is_resumed
+        """Whether another process may have stored events that come first."""
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> JobEvent:
         """Return the next event; the iteration ends with the job."""
-        if self._live is not None and not self._live.is_lost:
-            event = await self._next_of(self._live)
-            if event is not None:
-                return event
-        while self._index == len(self._read):
-            if not await self._read_more():
+        while not self._read:
+            if self._live is not None and self._needs_earlier:
+                stored = await self._store.events(self._id, self._after)
+                self._read.extend(event for event in stored if event.id < self._live.first_id)
+                self._needs_earlier = False
+            elif self._live is not None and not self._live.is_lost:
+                if (event := self._next_of(self._live)) is not None:
+                    return event
+                if self._live.ended.is_set():
+                    raise StopAsyncIteration
+                await self._live.wait_for_news()
+            elif not await self._read_more():
                 raise StopAsyncIteration
-        event = self._read[self._index]
-        self._index += 1
-        self._after = event.id
-        return event
+        return self._next_read()
 
     def read_nowait(self, most: int) -> Sequence[JobEvent]:
         """Return at most so many further events that need no waiting."""
-        events: list[JobEvent] = list(self._read[self._index : self._index + most])
-        self._index += len(events)
-        if self._live is not None and not self._live.is_lost:
-            while len(events) < most and (event := self._live.event_after(self._after)) is not None:
+        events: list[JobEvent] = []
+        while len(events) < most and self._read:
+            events.append(self._next_read())
+        if self._live is not None and not self._live.is_lost and not self._needs_earlier:
+            while len(events) < most and (event := self._next_of(self._live)) is not None:
                 events.append(event)
-                self._after = event.id
-        elif events:
-            self._after = events[-1].id
         return events
 
-    async def _next_of(self, live: LiveJob) -> JobEvent | None:
-        """Return the next event of a job; None if another server has taken it over."""
-        while True:
-            event = live.event_after(self._after)
-            if event is not None:
-                self._after = event.id
-                return event
-            if live.is_lost:
-                return None
-            if live.ended.is_set():
-                raise StopAsyncIteration
-            await live.wait_for_news()
+    def _next_read(self) -> JobEvent:
+        event = self._read.popleft()
+        self._after = event.id
+        return event
+
+    def _next_of(self, live: LiveJob) -> JobEvent | None:
+        """Return the next event of a job of this process, if there is one."""
+        event = live.event_after(self._after)
+        if event is not None:
+            self._after = event.id
+        return event
 
     async def _read_more(self) -> bool:
         """Read events from the store; return whether more may come."""
         # The order matters: a job that had ended before has no events after.
         record = await self._store.find(self._id)
-        self._read, self._index = await self._store.events(self._id, self._after), 0
+        self._read.extend(await self._store.events(self._id, self._after))
         if self._read:
             return True
         if record is not None and record.ended and not self._after:
             # A job that got the result of another one has no events.
-            self._read = [JobEvent(1, "state", record.finished or record.created, state_data(record))]
+            self._read.append(JobEvent(1, "state", record.finished or record.created, state_data(record)))
             return True
         if record is None or record.ended:
             return False

@@ -1,20 +1,22 @@
 """`JobPipelines`: the pipelines that jobs may name, and the texts that they allow."""
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from anyio.to_thread import run_sync
 
-from apass.batch.journal import describe_run
-from apass.core.context import PassContext
+from apass.core.ir_plugin import plugin_package, registered_plugin
 from apass.errors import ApassError, did_you_mean
 from apass.passes.base import Pass
+from apass.passes.registry import get_required
 from apass.pipelines.parser import parse_pipeline
+from apass.runner.result_cache import own_version
 from apass.service.errors import InvalidJobError
 from apass.util.checks import check_type
+from apass.util.fingerprint import fingerprint_value
 
 __all__ = ["JobPipelines", "KnownPipeline"]
 
@@ -28,8 +30,8 @@ class KnownPipeline:
 
     pass_: Pass[Any] | None
     """The pipeline; None for the default pipeline of the model's IR, which is known to workers only."""
-    description: Any
-    """What results depend on besides the model, as values of JSON."""
+    fingerprint: str
+    """The fingerprint of all passes, like in the keys of cacheable ones; empty for the default pipeline."""
 
 
 class JobPipelines:
@@ -61,6 +63,8 @@ class JobPipelines:
         self._longest = longest
         self._known: dict[str, KnownPipeline] = {}
         self._texts: OrderedDict[str, KnownPipeline] = OrderedDict()
+        self._defaults: dict[str, str] = {}
+        """What the default pipeline of each kind of model depends on."""
 
     async def load(self) -> None:
         """Import the passes of the named pipelines, so that no job has to.
@@ -70,7 +74,7 @@ class JobPipelines:
 
         """
         for name, pipeline in self.named.items():
-            self._known[name] = await run_sync(_known, pipeline, name)
+            self._known[name] = await run_sync(_known, pipeline)
 
     async def find(self, text: str) -> KnownPipeline:
         """Return the pipeline that a job names.
@@ -89,7 +93,7 @@ class JobPipelines:
             raise InvalidJobError(f"the text of the pipeline has {len(text)} characters; the limit is {self._longest}")
         try:
             parsed = await run_sync(partial(parse_pipeline, text, allow=self.allow))
-            known = await run_sync(_known, parsed, text)
+            known = await run_sync(_known, parsed)
         except (ApassError, ValueError, TypeError) as error:
             raise InvalidJobError(str(error)) from error
         self._texts[text] = known
@@ -97,14 +101,54 @@ class JobPipelines:
             self._texts.popitem(last=False)
         return known
 
+    async def key(self, text: str, kind: str, result_kind: str) -> str:
+        """Return what results depend on, besides the model and the options.
 
-def _known(pipeline: Pass[Any] | str, name: str) -> KnownPipeline:
-    """Return a pipeline with its description."""
+        Two jobs with the same key have the same result, even if another process has run one of them: the key changes
+        with the code of the passes. It contains the names of functions that can be imported, and not their code.
+
+        Raises:
+            InvalidJobError: see `find`.
+
+        """
+        known = await self.find(text)
+        passes = known.fingerprint if known.pass_ is not None else await self._default_key(kind)
+        return f"apass {own_version()}: {passes} {kind} {result_kind}"
+
+    async def _default_key(self, kind: str) -> str:
+        """Return what the default pipeline of an IR depends on.
+
+        The library of an IR is not imported for it.
+        """
+        if kind not in self._defaults:
+            plugin = registered_plugin(kind)
+            if plugin is None:
+                self._defaults[kind] = f"default of {plugin_package(kind)}"
+            else:
+                self._defaults[kind] = (await run_sync(_known, parse_pipeline(plugin.default_pipeline))).fingerprint
+        return self._defaults[kind]
+
+
+def _known(pipeline: Pass[Any] | str) -> KnownPipeline:
+    """Return a pipeline with its fingerprint."""
     if not pipeline:
-        return KnownPipeline(None, describe_run({"": parse_pipeline("")}, PassContext()))
+        return KnownPipeline(None, "")
     parsed = parse_pipeline(pipeline) if isinstance(pipeline, str) else pipeline
-    try:
-        return KnownPipeline(parsed, describe_run({"": parsed}, PassContext()))
-    except ApassError:
-        # It cannot be written as text, so that its name has to identify it.
-        return KnownPipeline(parsed, {"pipeline": name})
+    # An object without a fingerprint has another one in each process.
+    passes = [
+        (pass_, pass_.info, getattr(pass_, "on_error", None), getattr(pass_, "timeout", None))
+        for pass_ in _all_passes(parsed, set())
+    ]
+    return KnownPipeline(parsed, fingerprint_value(passes))
+
+
+def _all_passes(pass_: Pass[Any], seen: set[str]) -> Iterator[Pass[Any]]:
+    """Iterate over a pass, those inside it, and those that they require."""
+    yield pass_
+    inner = [item for branch in pass_.branches() for item in branch]
+    for name in pass_.info.required:
+        if name not in seen:
+            seen.add(name)
+            inner.append(get_required(name, pass_.info.name))
+    for item in inner:
+        yield from _all_passes(item, seen)

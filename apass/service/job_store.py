@@ -201,14 +201,21 @@ async def read_blob(store: JobStore, digest: str) -> bytes:
 
 
 async def write_blob(store: JobStore, digest: str, path: Path) -> None:
-    """Write the bytes of a blob to a new file."""
-    async with await anyio.open_file(path, "xb") as file:
-        index = 0
-        while chunk := await store.read(digest, index):
-            await file.write(chunk)
-            index += 1
-            if len(chunk) < CHUNK:
-                break
+    """Write the bytes of a blob to a new file, which is removed if that fails."""
+    try:
+        async with await anyio.open_file(path, "xb") as file:
+            index = 0
+            while chunk := await store.read(digest, index):
+                await file.write(chunk)
+                index += 1
+                if len(chunk) < CHUNK:
+                    break
+    except FileExistsError:
+        raise
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await anyio.Path(path).unlink(missing_ok=True)
+        raise
 
 
 async def blob_of_file(path: Path) -> Blob:

@@ -1,7 +1,7 @@
 """`JobRecord`: the values that describe a job, its end and its events."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from hashlib import sha256
@@ -75,10 +75,11 @@ class JobOptions:
         if not 0 <= self.opt_level <= 1000:
             raise ValueError(f"opt_level must be between 0 and 1000, got {self.opt_level!r}")
         for name in ("required_pass", "disabled_pass"):
-            value: Any = getattr(self, name)
-            if isinstance(value, str) or not all(isinstance(item, str) for item in value):
+            value: object = getattr(self, name)
+            items = list(cast("Iterable[object]", value)) if isinstance(value, list | tuple | Set) else [None]
+            if not all(isinstance(item, str) for item in items):
                 raise TypeError(f"{name} must be a list of names of passes, got {value!r}")
-            object.__setattr__(self, name, tuple(value))
+            object.__setattr__(self, name, tuple(items))
         check_type("config", self.config, Mapping)
         check_type("report", self.report, bool)
         check_type("functions", self.functions, bool)
@@ -254,7 +255,7 @@ class JobRecord:
             values["failure"] = None if failure is None else JobFailure(**_tuples(failure, "notes", "diagnostics"))
             values["summary"] = None if summary is None else JobSummary(**_tuples(summary, "diagnostics"))
             return cls(**values)
-        except (TypeError, KeyError, ValueError) as error:
+        except (TypeError, KeyError, ValueError, AttributeError, RecursionError) as error:
             raise ValueError(f"this is not the record of a job: {type(error).__name__}: {error}") from error
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 import anyio
 
 from apass.service.jobs import JobEvent, JobRecord, JobState
+from apass.service.signal import Signal
 
 __all__ = ["ATTEMPT", "LiveJob", "Observe", "state_data"]
 
@@ -20,6 +21,9 @@ ATTEMPT: Final = 10**9
 
 They increase although the events of an attempt that was lost may not have been stored.
 """
+
+RESUMED: Final = ATTEMPT // 2
+"""Added to the ids if another process has started the passes last: it has used the ids before."""
 
 
 class LiveJob:
@@ -36,29 +40,32 @@ class LiveJob:
         self.record: JobRecord = record
         """The current record."""
         self.ended: Final = anyio.Event()
-        """Set when the end of the job is stored."""
-        self.loop_deadline: float | None = None
+        """Set when the end of the job is stored, or the job cannot end in this process."""
+        self.loop_deadline: float = float("inf")
         """The deadline by the clock of the event loop."""
         self.events: list[JobEvent] = []
         """The latest events."""
-        self.dropped: int = 0
-        """How many events were dropped."""
-        self.stored: int = 0
-        """The id of the last event that is stored."""
         self.is_ending: bool = False
         """Whether it has ended, although its end may not be stored."""
         self.is_lost: bool = False
         """Whether another server has taken it over."""
+        self.is_kept: bool = False
+        """Whether the optimizer has ended before the job."""
+        self.is_resumed: Final = record.starts > 0
+        """Whether another process has run it before."""
+        self.has_run: bool = False
+        """Whether this process has begun an attempt."""
         self.running_pass: str = ""
         """The pass that was started last, to name the cause of a lost worker."""
         self._limit = limit
         self._observe: Observe | None = None
-        # The events of the attempt before, in another process, have ids in the first half.
-        self._next_id = record.starts * ATTEMPT + (ATTEMPT // 2 if record.starts else 0) + 1
-        self._last_dropped = 0
-        self._news: anyio.Event | None = None
-        """Set at the next event; None if nothing waits for it."""
+        self._next_id = record.starts * ATTEMPT + self.is_resumed * RESUMED + 1
+        self._dropped: list[tuple[int, int]] = []
+        """The first and the last id of each range of dropped events."""
+        self._news = Signal()
         self.add_event("state", time(), state_data(record))
+        self.first_id: Final = self.events[0].id
+        """The id of its first event in this process."""
         # The job may not be stored yet. `announce` makes its first event known when it is.
         self._observe = observe
 
@@ -67,7 +74,7 @@ class LiveJob:
         if self._observe is not None:
             self._observe(self.record, self.events[0])
 
-    def add_event(self, kind: str, at: float, data: Mapping[str, Any], *, is_shared: bool = False) -> JobEvent:
+    def add_event(self, kind: str, at: float, data: Mapping[str, Any], *, is_shared: bool = False) -> None:
         """Add an event, and wake those that wait for it.
 
         Parameters:
@@ -81,35 +88,39 @@ class LiveJob:
         self._next_id += 1
         self.events.append(event)
         if len(self.events) > 2 * self._limit:
-            # Half of the list at once: to remove one element moves all others.
-            self.dropped += len(self.events) - self._limit
-            self._last_dropped = self.events[-self._limit - 1].id
-            del self.events[: -self._limit]
+            self._drop_events()
         if kind == "started":
             function = f", function {data['function']!r}" if "function" in data else ""
             self.running_pass = f"pass {data.get('pass')!r}{function}"
         self.wake()
         if not is_shared and self._observe is not None:
             self._observe(self.record, event)
-        return event
 
     def change(self, record: JobRecord) -> None:
         """Replace the record, and add an event if the state is another one."""
         is_other = (record.state, record.attempts) != (self.record.state, self.record.attempts)
-        if record.starts > self.record.starts:
-            self._next_id = record.starts * ATTEMPT + 1
+        self.has_run = self.has_run or record.starts > self.record.starts
+        self._next_id = max(self._next_id, record.starts * ATTEMPT + 1)
         self.record = record
         if is_other:
-            self.add_event("state", time(), state_data(record))
+            self.add_event("state", record.finished or time(), state_data(record))
 
-    def requeue(self, record: JobRecord) -> None:
-        """Replace the record by that of a job that waits again."""
-        self.record = record
-        self.add_event("state", time(), state_data(record))
+    def last_events(self, end: JobRecord | None = None) -> list[JobEvent]:
+        """Return the latest events, for the store.
 
-    def unstored(self) -> list[JobEvent]:
-        """Return the events that are not stored."""
-        return [event for event in self.events[-self._limit :] if event.id > self.stored]
+        Parameters:
+            end: the final record, whose event `change` adds after it is stored.
+
+        """
+        events = self.events[-self._limit :]
+        if end is not None:
+            events.append(JobEvent(self._next_id, "state", end.finished or time(), state_data(end)))
+        return events
+
+    def events_of_attempt(self) -> list[JobEvent]:
+        """Return the events about the passes of the current attempt."""
+        start = self.record.starts * ATTEMPT
+        return [event for event in self.events if event.id > start and event.kind != "state"]
 
     def event_after(self, event_id: int) -> JobEvent | None:
         """Return the first event whose id is greater; None if there is none yet.
@@ -120,22 +131,32 @@ class LiveJob:
         if index == len(self.events):
             return None
         event = self.events[index]
-        missing = self.dropped if index == 0 and event_id < self._last_dropped else 0
-        if not missing:
+        if index or not self._dropped or event_id >= self._dropped[-1][1]:
             return event
-        return JobEvent(self._last_dropped, "dropped", event.time, {"count": missing})
+        count = sum(max(0, last - max(first - 1, event_id)) for first, last in self._dropped)
+        return JobEvent(self._dropped[-1][1], "dropped", event.time, {"count": count})
 
     def wake(self) -> None:
         """Wake those that wait for events or the end."""
-        if self._news is not None:
-            self._news.set()
-            self._news = None
+        self._news.notify()
 
     async def wait_for_news(self) -> None:
         """Wait for the next event, or the end."""
-        if self._news is None:
-            self._news = anyio.Event()
         await self._news.wait()
+
+    def settle(self) -> None:
+        """Wake those that wait for the end, because it is stored or not to come here."""
+        self.ended.set()
+        self.wake()
+
+    def _drop_events(self) -> None:
+        # Half of the list at once: to remove one element moves all others.
+        for event in self.events[: -self._limit]:
+            if self._dropped and self._dropped[-1][1] + 1 == event.id:
+                self._dropped[-1] = self._dropped[-1][0], event.id
+            else:
+                self._dropped.append((event.id, event.id))
+        del self.events[: -self._limit]
 
 
 def state_data(record: JobRecord) -> Mapping[str, Any]:

@@ -1,6 +1,6 @@
 """`MemoryJobStore`: jobs in the memory of the process."""
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -135,12 +135,13 @@ class MemoryJobStore:
         limit = float("-inf") if max_age is None else time() - max_age
         total = sum(len(blob.data) for blob in self._blobs.values())
         removed = 0
-        for job_id in tuple(self._ids):
-            job = self._jobs[job_id]
+        ended = [job for job in self._jobs.values() if job.ended]
+        for job in sorted(ended, key=lambda job: job.finished or 0.0):
             is_too_large = max_bytes is not None and total > max_bytes
-            if job.ended and (is_too_large or (job.finished or 0.0) < limit):
-                total -= self._forget(job)
-                removed += 1
+            if not is_too_large and (job.finished or 0.0) >= limit:
+                break
+            total -= self._forget(job)
+            removed += 1
         return removed
 
     async def remove(self, job_id: str) -> bool:
@@ -167,7 +168,7 @@ class MemoryJobStore:
                     freed += len(blob.data)
                     del self._blobs[digest]
         del self._jobs[job.id]
-        self._ids.remove(job.id)
+        del self._ids[bisect_left(self._ids, job.id)]
         self._events.pop(job.id, None)
         if self._done.get((job.tenant, job.key)) == job.id:
             del self._done[job.tenant, job.key]

@@ -1,10 +1,11 @@
 """`Optimizer`: accepts jobs and runs them, in the event loop of an application."""
 
+import json
+import logging
 import shutil
 import tempfile
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -14,6 +15,7 @@ from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeVar, overload
 
 import anyio
+from anyio.abc import TaskStatus
 from anyio.to_thread import run_sync
 
 from apass.batch.formats import suffixes
@@ -24,9 +26,8 @@ from apass.core.ir_plugin import file_suffix
 from apass.core.store import Store
 from apass.errors import ApassError, did_you_mean
 from apass.executors.remote import RemoteExecutor
-from apass.external.policy import Rate
-from apass.external.rate_limiter import RateLimiter
 from apass.passes.base import Pass
+from apass.service.admission import Admission
 from apass.service.dispatcher import Dispatcher, lost_failure
 from apass.service.errors import (
     IdempotencyError,
@@ -35,7 +36,6 @@ from apass.service.errors import (
     ModelTooLargeError,
     NoResultError,
     OptimizerClosedError,
-    QueueFullError,
     UnknownJobError,
 )
 from apass.service.job import Job
@@ -55,6 +55,7 @@ from apass.service.limits import Limits
 from apass.service.live_job import LiveJob
 from apass.service.memory_jobs import MemoryJobStore
 from apass.service.runners import JobRunner, LocalRunner, RemoteRunner
+from apass.service.signal import Signal
 from apass.service.work import INLINE, Work
 from apass.util.checks import check_type
 
@@ -69,8 +70,13 @@ DEFAULT_SLOTS: Final = 64
 EXPIRE_SECONDS: Final = 60.0
 """Seconds between two searches for expired jobs."""
 
-KEPT_TENANTS: Final = 10_000
-"""How many tenants have a rate limiter."""
+DOUBT_SECONDS: Final = 1.0
+"""Seconds between two looks for jobs that may have been stored although the store failed."""
+
+LONGEST_NAME: Final = 300
+"""Characters of names."""
+
+_LOGGER: Final = logging.getLogger("apass.service")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +179,11 @@ class Optimizer:
         self._executor: ExecutorChoice = check_executor("Optimizer", executor)
         self._is_open = False
         self._live: dict[str, LiveJob] = {}
-        self._rates: OrderedDict[str, RateLimiter] = OrderedDict()
+        """The jobs of this process that have not ended, by their ids."""
+        self._doubtful: dict[str, LiveJob] = {}
+        """Jobs that may have been stored, although the store failed."""
+        self._doubt = Signal()
         self._listeners: set[JobNews] = set()
-        self._accepting = 0
-        """Jobs that have room in the queue, and are being stored."""
 
     async def __aenter__(self) -> Self:
         if self._is_open:
@@ -187,32 +194,54 @@ class Optimizer:
             await self.pipelines.load()
             unfinished = await self.store.open()
             stack.push_async_callback(self._close_store)
-            self._dispatcher = Dispatcher(
-                self.store, self._runner(), self.limits, self._make_work, folder, self._forget
-            )
+            self._open(folder)
             group = await stack.enter_async_context(anyio.create_task_group())
-            self._dispatcher.start(group)
-            self._group = group
-            for record in unfinished:
-                self._resume(record)
-            group.start_soon(self._expire_repeatedly, name="apass expire jobs")
-            for observer in self.observers:
-                group.start_soon(observer.run, self, name=f"apass {type(observer).__name__}")
-            if self.store.sync_seconds is not None:
-                group.start_soon(self._sync_repeatedly, self.store.sync_seconds, name="apass sync jobs")
+            # A cancellation of the block must not reach the tasks, so that jobs can still end.
+            scope = anyio.CancelScope(shield=True)
+            stack.callback(scope.cancel)
+            await group.start(self._run, scope, unfinished)
             self._stack = stack.pop_all()
-        self._is_open, self._drained = True, anyio.Event()
+        self._is_open = True
         return self
+
+    async def _run(
+        self, scope: anyio.CancelScope, unfinished: Sequence[JobRecord], *, task_status: TaskStatus[None]
+    ) -> None:
+        """Run the tasks of the optimizer until a scope is cancelled."""
+        with scope:
+            async with anyio.create_task_group() as group:
+                self._group = group
+                self._dispatcher.start(group)
+                for record in unfinished:
+                    self._resume(record)
+                group.start_soon(self._expire_repeatedly, name="apass expire jobs")
+                group.start_soon(self._resolve_doubts, name="apass resolve doubts")
+                for observer in self.observers:
+                    group.start_soon(self._run_observer, observer, name=f"apass {type(observer).__name__}")
+                if self.store.sync_seconds is not None:
+                    group.start_soon(self._sync_repeatedly, self.store.sync_seconds, name="apass sync jobs")
+                task_status.started()
+
+    def _open(self, folder: Path) -> None:
+        self._drained, self._drain_lock = anyio.Event(), anyio.Lock()
+        admission = Admission(self.limits, lambda: dispatcher.queued, lambda tenant: dispatcher.waiting(tenant))
+        dispatcher = Dispatcher(
+            self.store, self._runner(), self.limits, self._make_work, folder, self._settle, admission.admit
+        )
+        self._admission, self._dispatcher = admission, dispatcher
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        with anyio.CancelScope(shield=True):
-            await self.drain()
-        self._is_open = False
-        self._group.cancel_scope.cancel()
-        # The tasks raise no errors, so the group must not wrap an error of the block in an exception group.
-        await self._stack.aclose()
+        try:
+            with anyio.CancelScope(shield=True):
+                await self.drain()
+        finally:
+            # A native cancellation of asyncio ends the drain early.
+            self._close()
+            self._is_open = False
+            # The tasks raise no errors, so the group must not wrap an error of the block in an exception group.
+            await self._stack.aclose()
 
     @overload
     async def submit(
@@ -295,38 +324,54 @@ class Optimizer:
         """
         self.check_open()
         options = options or JobOptions()
-        priority = self._checked(name, tenant, priority, deadline, options, idempotency_key)
-        await self._wait_for_rate(tenant, wait=wait)
-        is_module = not isinstance(model, bytes | Path)
-        kind, result_kind, blob = await self._blob_of(model, kind, result_kind)
-        known = await self.pipelines.find(pipeline)
+        self._check(name, tenant, priority, deadline, options, idempotency_key, trace)
         seconds = self._seconds(deadline)
-        parts = (kind, result_kind, known.description, options.as_json())
-        now = time()
+        await self._admission.take_rate(tenant, wait=wait)
+        kind, result_kind, blob = await self._blob_of(model, kind, result_kind)
+        key = await self.pipelines.key(pipeline, kind, result_kind)
+        await self._admission.enter(tenant, wait=wait)
+        now, loop_now = time(), anyio.current_time()
         record = JobRecord(
             id=new_job_id(),
             tenant=tenant,
-            name=name or (model.name if isinstance(model, Path) else "model"),
+            name=name or (_file_name(model) if isinstance(model, Path) else "model"),
             kind=kind,
             result_kind=result_kind,
             pipeline=pipeline,
             options=options,
             priority=priority,
             deadline=None if seconds is None else now + seconds,
-            key=job_key(bytes.fromhex(blob.digest), *parts),
+            key=job_key(bytes.fromhex(blob.digest), key, options.as_json()),
             model_digest=blob.digest,
             model_size=blob.size,
             created=now,
             idempotency_key=idempotency_key,
             trace=trace,
         )
-        await self._wait_for_room(tenant, wait=wait)
-        self._accepting += 1
-        try:
-            live, record = await self._accept(record, blob, seconds)
-        finally:
-            self._accepting -= 1
-        return Job(record, live, self.store, self._cancel, is_module=is_module)
+        live = LiveJob(record, self.limits.events, self._observe)
+        if seconds is not None:
+            live.loop_deadline = loop_now + seconds
+        accepted: list[tuple[LiveJob | None, JobRecord] | Exception] = []
+        decided = anyio.Event()
+
+        async def accept() -> None:
+            try:
+                accepted.append(await self._accept(live, blob))
+            except Exception as error:
+                accepted.append(error)
+            finally:
+                self._admission.leave(tenant)
+                decided.set()
+
+        # The job may be stored already when the caller is cancelled, so that it has to run.
+        self._group.start_soon(accept, name="apass accept job")
+        await decided.wait()
+        if not accepted:
+            raise OptimizerClosedError("the optimizer has ended while the job was stored")
+        if isinstance(accepted[0], Exception):
+            raise accepted[0]
+        job, record = accepted[0]
+        return Job(record, job, self.store, self._cancel, is_module=not isinstance(model, bytes | Path))
 
     async def find(self, job_id: str, *, tenant: str | None = None) -> Job[Any]:
         """Return a job by its id.
@@ -430,7 +475,7 @@ class Optimizer:
             return OptimizerStatus(False, 0, 0, 0, 0, 0.0, None)
         dispatcher = self._dispatcher
         waiting = [live.record.created for live in self._live.values() if live.record.state is JobState.QUEUED]
-        error = dispatcher.store_error
+        error = dispatcher.health.error
         return OptimizerStatus(
             not dispatcher.is_draining,
             dispatcher.queued,
@@ -442,13 +487,32 @@ class Optimizer:
         )
 
     async def drain(self) -> None:
-        """Accept no further jobs, and wait for those that run; see `Limits.drain`."""
-        if not self._is_open or self._dispatcher.is_draining:
+        """Accept no further jobs, and wait for those that run; see `Limits.drain`.
+
+        Several callers wait for the same drain.
+        """
+        if not self._is_open:
             return
-        await self._dispatcher.drain(self.limits.drain)
+        self._dispatcher.is_draining = True
+        self._admission.close()
+        async with self._drain_lock:
+            if not self._drained.is_set():
+                until = anyio.current_time() + self.limits.drain
+                with anyio.move_on_at(until):
+                    await self._admission.wait_stored()
+                await self._dispatcher.drain(until, self.limits.drain)
+                self._close()
+
+    def _close(self) -> None:
+        """Let no task wait for jobs that do not end in this process."""
+        for live in (*self._live.values(), *self._doubtful.values()):
+            live.is_kept = True
+            live.settle()
+        self._live.clear()
+        self._doubtful.clear()
         self._drained.set()
 
-    def _checked(
+    def _check(
         self,
         name: str,
         tenant: str,
@@ -456,24 +520,29 @@ class Optimizer:
         deadline: float | None,
         options: JobOptions,
         idempotency_key: str | None,
-    ) -> int:
-        """Check the values of a request, and return the priority."""
+        trace: str | None,
+    ) -> None:
+        """Check the values of a request.
+
+        Raises:
+            InvalidJobError: if one is invalid.
+
+        """
         try:
-            check_type("name", name, str)
-            check_type("tenant", tenant, str)
             check_type("options", options, JobOptions)
-            check_type("idempotency_key", idempotency_key, str | None)
             check_deadline(deadline)
             if not isinstance(priority, int) or isinstance(priority, bool) or abs(priority) > 1000:
                 raise ValueError(f"priority must be an int between -1000 and 1000, got {priority!r}")
-            for text in (name, tenant, idempotency_key or ""):
-                if len(text) > 300:
-                    raise ValueError(f"names have at most 300 characters, got {len(text)}")
+            _check_text("name", name)
+            _check_text("tenant", tenant)
+            _check_text("idempotency_key", "" if idempotency_key is None else idempotency_key)
+            _check_text("trace", "" if trace is None else trace)
+            if options.config:
+                json.dumps(options.as_json())
         except (TypeError, ValueError) as error:
             raise InvalidJobError(str(error)) from error
         if options.config or options.required_pass or options.disabled_pass:
             self.make_context(options)
-        return priority
 
     def _seconds(self, deadline: float | None) -> float | None:
         """Return the deadline of a job in seconds."""
@@ -485,36 +554,6 @@ class Optimizer:
             return longest
         return None if seconds == float("inf") else seconds
 
-    async def _wait_for_room(self, tenant: str, *, wait: bool) -> None:
-        """Wait until the queue has room for a job of a tenant."""
-        while (reason := self._full(tenant)) is not None:
-            if not wait:
-                raise QueueFullError(reason)
-            await self._dispatcher.room.wait()
-            self.check_open()
-
-    def _full(self, tenant: str) -> str | None:
-        """Return which limit of the queue is reached."""
-        limits, dispatcher = self.limits, self._dispatcher
-        if limits.queued is not None and dispatcher.queued + self._accepting >= limits.queued:
-            return f"{limits.queued} jobs wait, which is the limit"
-        if limits.tenant_queued is not None and dispatcher.waiting(tenant) + self._accepting >= limits.tenant_queued:
-            return f"{limits.tenant_queued} jobs of the tenant wait, which is the limit"
-        return None
-
-    async def _wait_for_rate(self, tenant: str, *, wait: bool) -> None:
-        rate = self.limits.tenant_rate
-        if rate is None:
-            return
-        limiter = self._rates.setdefault(tenant, RateLimiter(Rate(questions=rate, burst=max(1, int(rate)))))
-        self._rates.move_to_end(tenant)
-        if len(self._rates) > KEPT_TENANTS:
-            self._rates.popitem(last=False)
-        if wait:
-            await limiter.take()
-        elif not limiter.take_nowait():
-            raise QueueFullError(f"a tenant may submit {rate:g} jobs per second", 1.0 / rate)
-
     async def _blob_of(self, model: Any, kind: str | None, result_kind: str | None) -> tuple[str, str, Blob]:
         """Return the kinds and the bytes of a model.
 
@@ -523,6 +562,11 @@ class Optimizer:
             ModelTooLargeError: if the model exceeds the limit.
 
         """
+        try:
+            check_type("kind", kind, str | None)
+            check_type("result_kind", result_kind, str | None)
+        except TypeError as error:
+            raise InvalidJobError(str(error)) from error
         if isinstance(model, bytes | Path):
             kind = (file_suffix(model) if isinstance(model, Path) else "") if kind is None else kind.lower()
             result_kind = kind if result_kind is None else result_kind.lower()
@@ -533,9 +577,11 @@ class Optimizer:
             await self._check_size(model)
             if isinstance(model, Path):
                 try:
-                    return kind, result_kind, await blob_of_file(model)
+                    if (await anyio.Path(model).stat()).st_size > INLINE:
+                        return kind, result_kind, await blob_of_file(model)
+                    model = await anyio.Path(model).read_bytes()
                 except OSError as error:
-                    raise InvalidJobError(f"cannot read {model}: {error}") from error
+                    raise InvalidJobError(f"cannot read {str(model)!r}: {error}") from error
             large = len(model) > INLINE
             return kind, result_kind, await run_sync(Blob.of, model) if large else Blob.of(model)
         if kind is not None or result_kind is not None:
@@ -557,12 +603,20 @@ class Optimizer:
         try:
             size = len(model) if isinstance(model, bytes) else (await anyio.Path(model).stat()).st_size
         except OSError as error:
-            raise InvalidJobError(f"cannot read {model!r}: {error}") from error
+            raise InvalidJobError(f"cannot read {str(model)!r}: {error}") from error
         if size > most:
             raise ModelTooLargeError(f"the model has {size:,} bytes; the limit is {most:,}")
 
-    async def _accept(self, record: JobRecord, blob: Blob, seconds: float | None) -> tuple[LiveJob | None, JobRecord]:
+    async def _accept(self, live: LiveJob, blob: Blob) -> tuple[LiveJob | None, JobRecord]:
         """Store a job, and queue it unless it is done already."""
+        try:
+            return await self._store(live, blob)
+        except JobsUnavailableError as error:
+            self._dispatcher.health.note_failure(error)
+            raise
+
+    async def _store(self, live: LiveJob, blob: Blob) -> tuple[LiveJob | None, JobRecord]:
+        record = live.record
         if record.idempotency_key is not None:
             # Not only `add` looks for it: the earlier job may not be stored yet.
             earlier = await self.store.find_idempotent(record.tenant, record.idempotency_key)
@@ -581,31 +635,27 @@ class Optimizer:
                 summary=equal.summary,
                 reused=True,
             )
-            try:
+            with suppress(KeyError):  # the result has expired meanwhile
                 stored = await self.store.add(reused, blob)
-            except KeyError:  # it has expired meanwhile
-                pass
-            else:
                 if stored.id != record.id:
                     return self._same_request(stored, record)
-                done = LiveJob(record, self.limits.events, self._observe)
-                done.announce()
-                done.change(stored)
+                live.announce()
+                live.change(stored)
                 return None, stored
-        live = LiveJob(record, self.limits.events, self._observe)
+        # Another request with the same key may find it in the store before `add` returns.
         self._live[record.id] = live
         try:
             stored = await self.store.add(record, blob)
-        except BaseException:
+        except BaseException as error:
             del self._live[record.id]
+            if isinstance(error, JobsUnavailableError):
+                self._doubtful[record.id] = live
+                self._doubt.notify()
             raise
         if stored.id != record.id:
             del self._live[record.id]
             return self._same_request(stored, record)
-        if seconds is not None:
-            live.loop_deadline = anyio.current_time() + seconds
-        live.announce()
-        self._dispatcher.add(live, blob.data if isinstance(blob.data, bytes) else None)
+        self._begin(live, blob.data if isinstance(blob.data, bytes) else None)
         return live, record
 
     def _same_request(self, earlier: JobRecord, record: JobRecord) -> tuple[LiveJob | None, JobRecord]:
@@ -614,19 +664,45 @@ class Optimizer:
             raise IdempotencyError(
                 f"the idempotency key {record.idempotency_key!r} was used for another job; use a new key"
             )
+        doubtful = self._doubtful.pop(earlier.id, None)
+        if doubtful is not None:
+            self._begin(doubtful)
         return self._live.get(earlier.id), earlier
 
     def _resume(self, record: JobRecord) -> None:
         """Run a job that a lost server has left."""
         live = LiveJob(record, self.limits.events, self._observe)
-        self._live[record.id] = live
-        live.announce()
         if record.deadline is not None:
             live.loop_deadline = anyio.current_time() + record.deadline - time()
+        self._begin(live)
+
+    def _begin(self, live: LiveJob, model: bytes | None = None) -> None:
+        """Queue a job that is stored."""
+        record = live.record
+        self._live[record.id] = live
+        live.announce()
         if record.state is JobState.RUNNING and record.attempts >= self.limits.attempts:
             self._dispatcher.cancel(live, JobState.FAILED, lost_failure(record, "the server was stopped"))
         else:
-            self._dispatcher.add(live, None)
+            self._dispatcher.add(live, model)
+        if self._drained.is_set():
+            self._close()
+
+    async def _resolve_doubts(self) -> None:
+        """Run the jobs that were stored although the store has failed."""
+        while True:
+            while self._doubtful:
+                await anyio.sleep(DOUBT_SECONDS)
+                for job_id in tuple(self._doubtful):
+                    try:
+                        record = await self.store.find(job_id)
+                    except JobsUnavailableError as error:
+                        self._dispatcher.health.note_failure(error)
+                        break
+                    live = self._doubtful.pop(job_id, None)
+                    if live is not None and record is not None:
+                        self._begin(live)
+            await self._doubt.wait()
 
     def _runner(self) -> JobRunner:
         executor = executor_in_force(self._executor)
@@ -648,12 +724,25 @@ class Optimizer:
 
     def _observe(self, record: JobRecord, event: JobEvent) -> None:
         for observer in self.observers:
-            observer.on_event(record, event)
+            try:
+                observer.on_event(record, event)
+            except Exception:
+                # An observer must not end the jobs of others.
+                _LOGGER.exception("the observer %r has raised an error", observer)
         for listener in self._listeners:
             listener.add(record, event)
 
-    def _forget(self, live: LiveJob) -> None:
-        self._live.pop(live.record.id, None)
+    async def _run_observer(self, observer: JobObserver) -> None:
+        try:
+            await observer.run(self)
+        except Exception:
+            _LOGGER.exception("the observer %r has raised an error", observer)
+
+    def _settle(self, live: LiveJob) -> None:
+        """Wake the tasks that wait for the end of a job."""
+        if self._live.get(live.record.id) is live:
+            del self._live[live.record.id]
+        live.settle()
 
     async def _expire_repeatedly(self) -> None:
         while True:
@@ -681,7 +770,8 @@ class Optimizer:
                 self._resume(record)
 
     async def _close_store(self) -> None:
-        with anyio.CancelScope(shield=True):
+        # There is no work left that its error could concern.
+        with anyio.CancelScope(shield=True), suppress(JobsUnavailableError):
             await self.store.close()
 
     async def _cancel(self, job: Job[Any]) -> None:
@@ -691,6 +781,20 @@ class Optimizer:
             await live.ended.wait()
         elif not job.record.ended:
             await self.store.request_cancel(job.id)
+
+
+def _check_text(what: str, text: str) -> None:
+    """Check a text that a store keeps as it is."""
+    check_type(what, text, str)
+    if len(text) > LONGEST_NAME:
+        raise ValueError(f"{what} must have at most {LONGEST_NAME} characters, got {len(text)}")
+    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError(f"{what} must not contain a null character or a surrogate, got {text!r}")
+
+
+def _file_name(path: Path) -> str:
+    """Return the name of a file, which may not be valid text."""
+    return path.name.encode(errors="replace").decode()[:LONGEST_NAME]
 
 
 def job_store(choice: JobStore | Path | str | None) -> JobStore:

@@ -2,14 +2,13 @@
 
 import pickle
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from time import monotonic
 from typing import Any, Final, Protocol
-from weakref import WeakKeyDictionary
 
 import anyio
 
@@ -18,10 +17,12 @@ from apass.batch.workers import ModuleWorkers
 from apass.core.context import current_scope
 from apass.core.executor import SENDER, ExecutorChoice
 from apass.core.store import SharedStore, Store
+from apass.errors import PassCancelledError
 from apass.executors.batching import batch_size
 from apass.executors.pickling import dumps
 from apass.executors.remote import RemoteExecutor, backend_name
 from apass.service.work import Work, WorkResult, run_work
+from apass.util.identity_cache import IdentityCache
 
 __all__ = ["JobRunner", "LocalRunner", "OnEvent", "OnResult", "RemoteRunner"]
 
@@ -48,6 +49,8 @@ class JobRunner(Protocol):
 
     slots: int
     """How many batches run at once."""
+    queues: bool
+    """Whether a further batch waits for a slot, so that a worker is never idle."""
     shares_files: bool
     """Whether a worker can read and write the files of this process."""
 
@@ -82,6 +85,8 @@ class LocalRunner:
 
     """
 
+    queues: bool = False
+    """A batch starts at once."""
     shares_files: bool = True
     """The jobs run in this process."""
 
@@ -116,12 +121,13 @@ class RemoteRunner:
         self, executor: RemoteExecutor, store: Store | None, memory: int | None = None, slots: int | None = None
     ) -> None:
         self.slots: int = slots or executor.workers
+        self.queues: bool = self.slots >= executor.workers
         # The workers of a cluster may be other machines.
         self.shares_files: bool = executor.ends_late_workers()
         self._executor = executor
         self._memory = memory
         self._store = store.for_worker() if isinstance(store, SharedStore) else None
-        self._pickles: WeakKeyDictionary[Any, bytes] = WeakKeyDictionary()
+        self._pickles: IdentityCache[bytes] = IdentityCache()
 
     def batch_size(self, queued: int, seconds: float) -> int:
         """Return how many jobs take a short time together."""
@@ -147,9 +153,11 @@ class RemoteRunner:
         """Return the pickle of a pipeline, made once: many jobs have the same one."""
         if pipeline is None:
             return None
-        if pipeline not in self._pickles:
-            self._pickles[pipeline] = dumps(pipeline, f"pipeline {pipeline.info.name!r}")
-        return self._pickles[pipeline]
+        pickled = self._pickles.get(pipeline)
+        if pickled is None:
+            pickled = dumps(pipeline, f"pipeline {pipeline.info.name!r}")
+            self._pickles.keep(pipeline, pickled)
+        return pickled
 
 
 _Entry = tuple[str, tuple[str, float, Mapping[str, Any]] | WorkResult]
@@ -160,26 +168,36 @@ def _run_in_worker(
     backend: str, memory: int | None, store: Callable[[], SharedStore] | None, works: Sequence[Work]
 ) -> bytes:
     """Run jobs in a worker, and return what was not sent before."""
-    if memory is not None:
-        _limit_memory(memory)
-    with _Sender(is_eager=any(work.has_lost_worker for work in works)) as sender:
+    limited = nullcontext() if memory is None else _limited_memory(memory)
+    with limited, _Sender(is_eager=any(work.has_lost_worker for work in works)) as sender:
         anyio.run(_run_all, works, sender, store, backend=backend)
     return sender.rest()
 
 
-def _limit_memory(size: int) -> None:
-    """Limit the address space of this process, if the system can."""
-    with suppress(ImportError, ValueError, OSError):
+@contextmanager
+def _limited_memory(size: int) -> Generator[None]:
+    """Limit the address space of this process in the block, if the system can.
+
+    The process may have other work later, of other parts of the program.
+    """
+    try:
         resource: Any = import_module("resource")
-        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (size if hard < 0 else min(size, hard), hard))
+    except (ImportError, ValueError, OSError):
+        yield
+        return
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 async def _run_all(works: Sequence[Work], sender: "_Sender", make_store: Callable[[], SharedStore] | None) -> None:
     """Run jobs one after the other; while one waits, the next one runs."""
     start, left, finished = monotonic(), len(works), anyio.Event()
 
-    async def run(_index: int, work: Work) -> None:
+    async def run(_index: int, work: Work) -> Exception | None:
         nonlocal left
         # The time that the job has waited for others of the batch counts against its deadline.
         seconds = None if work.seconds is None else max(1e-3, work.seconds - (monotonic() - start))
@@ -189,6 +207,9 @@ async def _run_all(works: Sequence[Work], sender: "_Sender", make_store: Callabl
         left -= 1
         if not left:
             finished.set()
+        # A task that was cancelled by asyncio itself must not run another job.
+        is_cancelled = result.failure is not None and result.failure.kind == PassCancelledError.__name__
+        return PassCancelledError(result.failure.message) if is_cancelled and result.failure else None
 
     scope = current_scope()
     workers = ModuleWorkers(ModuleSource(works), None, scope.state.scheduler, run, scope.ctx.exit_grace)

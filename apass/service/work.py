@@ -4,9 +4,10 @@ It runs in the event loop of the program, or in a worker. Models are read here o
 """
 
 import re
+import shutil
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib import import_module
@@ -24,7 +25,7 @@ from apass.core.context import PassContext
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel
 from apass.core.instrument import pass_instrument
-from apass.core.ir_plugin import IRPlugin
+from apass.core.ir_plugin import plugin_for
 from apass.core.run import Whereabouts
 from apass.core.store import Store
 from apass.core.tracebacks import hide_runner_frames
@@ -37,9 +38,10 @@ from apass.pipelines.parser import parse_pipeline
 from apass.service.jobs import JobFailure, JobOptions, JobSummary
 from apass.service.texts import TextEncoder
 from apass.util.files import PartFile, completed_later, give_up
+from apass.util.identity_cache import IdentityCache
 from apass.util.text import shorten
 
-__all__ = ["Emit", "Work", "WorkResult", "describe_failure", "run_work"]
+__all__ = ["Emit", "Work", "WorkResult", "describe_failure", "remove_files", "run_work"]
 
 R = TypeVar("R")
 
@@ -101,6 +103,8 @@ class WorkResult:
     """What the job did; None if it has failed."""
     failure: JobFailure | None
     """Why it has failed; None on success."""
+    seconds: float
+    """Wall time from reading the model to writing the result."""
 
 
 async def run_work(work: Work, emit: Emit, *, store: Store | None = None, executor: Any = None) -> WorkResult:
@@ -113,7 +117,7 @@ async def run_work(work: Work, emit: Emit, *, store: Store | None = None, execut
         executor: runs the plain bodies of its passes.
 
     """
-    start = perf_counter()
+    start, remove_paths = perf_counter(), _path_remover(work)
     diagnostics = DiagnosticContext()
     report: Any = None
     instruments: list[object] = [
@@ -154,12 +158,15 @@ async def run_work(work: Work, emit: Emit, *, store: Store | None = None, execut
         if anyio.current_effective_deadline() == float("-inf"):
             raise
         error = _as_error(raised)
-        failure = _without_paths(describe_failure(error, diagnostics.diagnostics), work)
+        failure = describe_failure(error, diagnostics.diagnostics)
+        notes = tuple(map(remove_paths, failure.notes))
+        failure = replace(failure, message=remove_paths(failure.message), notes=notes)
         if report is not None:
             report.fail(work.name, error)
     finally:
         CHANGES.reset(token)
-    return WorkResult(result, kind, None if report is None else _report_data(report), summary, failure)
+    data = None if report is None else _report_data(report, remove_paths)
+    return WorkResult(result, kind, data, summary, failure, perf_counter() - start)
 
 
 def _as_error(raised: BaseException) -> Exception:
@@ -176,35 +183,39 @@ def _as_error(raised: BaseException) -> Exception:
     return error
 
 
-def _without_paths(failure: JobFailure, work: Work) -> JobFailure:
-    """Replace the paths of temporary files by the label of the job."""
-    path = re.compile(rf"[^\s'\"]*apass-{work.id}-\w+(?:/(?:model|result)(?:\.\w+)?)?")
-    message, *notes = (path.sub(lambda _: work.name, text) for text in (failure.message, *failure.notes))
-    return replace(failure, message=message, notes=tuple(notes))
+def _path_remover(work: Work) -> Callable[[str], str]:
+    """Return a function that removes the paths of temporary files from a text.
+
+    The label of the job replaces them.
+    """
+    path = re.compile(rf"[^\s'\"]*{re.escape(work.id)}[.-]\w+(?:/(?:model|result)[.\w-]*)?")
+    return lambda text: path.sub(lambda _: work.name, text)
 
 
 async def _transform(work: Work) -> tuple[int, int, bool, str, bytes | Path | None]:
     """Return nodes before, nodes after, whether the model has changed, kind, result."""
-    is_file = work.kind in suffixes()
     pipeline = _loaded(work.pipeline) if isinstance(work.pipeline, bytes) else work.pipeline
+    is_file = work.kind in suffixes()
     if is_file:
-        file_format = format_of(Path(f"model{work.kind}"), work.result_kind, pipeline)
+        file_format = _format_of(work.kind, work.result_kind, pipeline)
+        adapter = file_format.plugin.adapter
+        mod = await _call(work, adapter, lambda: _read_file(work, file_format))
     else:
-        adapter = adapter_by_name(work.kind)
-        if adapter is None:
-            raise AdapterError(f"there is no IR adapter for modules of the class {work.kind!r}")
-        file_format = ModelFormat(IRPlugin(adapter=adapter))
+        adapter = _adapter_of(work.kind)
+        mod = await _call(work, adapter, lambda: adapter.loads(_bytes_of(work.model)))
+        file_format = ModelFormat(plugin_for(mod))
     if pipeline is None:
         pipeline = _parsed(file_format.default_pipeline)
-    plugin = file_format.plugin
-    mod = await _call(work, plugin.adapter, lambda: _read(work, file_format, is_file=is_file))
     before = file_format.size(mod)
     result = await pipeline.run(mod, name=work.name, donate=True)
     if result is mod and work.kind == work.result_kind:
         return before, before, False, work.kind, None
     after = file_format.size(result)
-    data = await _call(work, plugin.adapter, lambda: _write(work, file_format, result, is_file=is_file))
-    return before, after, result is not mod, work.result_kind if is_file else type_name(result), data
+    if is_file:
+        data = await _call(work, adapter, lambda: _in_file(work, _file_bytes(work, file_format, result)))
+        return before, after, result is not mod, work.result_kind, data
+    data = await _call(work, adapter, lambda: _in_file(work, adapter_for(result).dumps(result)))
+    return before, after, result is not mod, type_name(result), data
 
 
 async def _call(work: Work, adapter: IRAdapter[Any, Any], function: Callable[[], R]) -> R:
@@ -230,18 +241,48 @@ def _loaded(pickled: bytes) -> Pass[Any]:
     return pipeline
 
 
-def _read(work: Work, file_format: ModelFormat, *, is_file: bool) -> Any:
-    if not is_file:
-        data = work.model if isinstance(work.model, bytes) else work.model.read_bytes()
-        return file_format.plugin.adapter.loads(data)
+_FORMATS: Final[IdentityCache[dict[tuple[str, str], ModelFormat]]] = IdentityCache()
+"""The formats that a pipeline reads and writes. Most jobs have the same one."""
+
+
+def _format_of(kind: str, result_kind: str, pipeline: Pass[Any] | None) -> ModelFormat:
+    """Return the format of the files of a job."""
+    if pipeline is None:
+        return format_of(Path(f"model{kind}"), result_kind)
+    known = _FORMATS.get(pipeline) or {}
+    if (kind, result_kind) not in known:
+        known[kind, result_kind] = format_of(Path(f"model{kind}"), result_kind, pipeline)
+        _FORMATS.keep(pipeline, known)
+    return known[kind, result_kind]
+
+
+def _adapter_of(name: str) -> IRAdapter[Any, Any]:
+    """Return the adapter of a class of modules.
+
+    Raises:
+        AdapterError: if the class has none, or cannot be found by its name.
+
+    """
+    adapter = adapter_by_name(name)
+    if adapter is None:
+        raise AdapterError(f"there is no IR adapter for modules of the class {name!r}")
+    return adapter
+
+
+def _bytes_of(model: bytes | Path) -> bytes:
+    return model if isinstance(model, bytes) else model.read_bytes()
+
+
+def _read_file(work: Work, file_format: ModelFormat) -> Any:
+    """Return the model of a job from its file."""
     if isinstance(work.model, bytes):
         # A temporary file takes as long as reading a small model.
         mod = file_format.load_bytes(work.model, work.name)
         if mod is not None:
             return mod
-    with tempfile.TemporaryDirectory(prefix=f"apass-{work.id}-") as folder:
+    with _temporary_folder(work) as folder:
         # A model whose parts are in other files finds none of them here.
-        path = Path(folder, f"model{work.kind}")
+        path = folder / f"model{work.kind}"
         if isinstance(work.model, bytes):
             path.write_bytes(work.model)
         else:
@@ -249,38 +290,81 @@ def _read(work: Work, file_format: ModelFormat, *, is_file: bool) -> Any:
         return file_format.load(path)
 
 
-def _write(work: Work, file_format: ModelFormat, mod: Any, *, is_file: bool) -> bytes | Path:
-    if not is_file:
-        return _in_file(work, adapter_for(mod).dumps(mod))
+def _file_bytes(work: Work, file_format: ModelFormat, mod: Any) -> bytes:
+    """Return the bytes of the file of a result."""
     if isinstance(work.model, bytes):
         data = file_format.save_bytes(mod, work.result_kind)
         if data is not None:
-            return _in_file(work, data)
+            return data
     with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix=f"apass-{work.id}-"))
+        folder = stack.enter_context(_temporary_folder(work))
         # The server stores the result durably, so this file need not be.
         parts: list[PartFile] = stack.enter_context(completed_later())
-        file_format.save(mod, Path(folder, f"result{work.result_kind}"))
+        file_format.save(mod, folder / f"result{work.result_kind}")
         try:
             if len(parts) != 1:
                 raise AdapterError(
                     f"the result consists of {len(parts)} files, and a job has one; it is too large for a single file"
                 )
-            return _in_file(work, parts[0].path.read_bytes())
+            return parts[0].path.read_bytes()
         finally:
             give_up(parts)
+
+
+@contextmanager
+def _temporary_folder(work: Work) -> Generator[Path]:
+    """Create a folder for the files of a job.
+
+    If the worker is killed, the server removes it, if it can see it.
+    """
+    if work.folder is None:
+        with tempfile.TemporaryDirectory(prefix=f"apass-{work.id}-") as folder:
+            yield Path(folder)
+        return
+    path = work.folder / f"{work.id}.files"
+    path.mkdir()
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def remove_files(work: Work, *, keep_result: bool) -> None:
+    """Remove the files that a job may have left in its folder."""
+    if work.folder is None:
+        return
+    if isinstance(work.model, Path):
+        work.model.unlink(missing_ok=True)
+    if not keep_result:
+        _result_path(work.folder, work.id).unlink(missing_ok=True)
+        shutil.rmtree(work.folder / f"{work.id}.files", ignore_errors=True)
 
 
 def _in_file(work: Work, data: bytes) -> bytes | Path:
     if len(data) <= INLINE or work.folder is None:
         return data
-    path = work.folder / f"{work.id}.result"
+    path = _result_path(work.folder, work.id)
     path.write_bytes(data)
     return path
 
 
-def _report_data(report: Any) -> bytes:
-    data: bytes = import_module("apass.instruments.report.page").page_data(report.record())
+def _result_path(folder: Path, work_id: str) -> Path:
+    """Return the file of a large result."""
+    return folder / f"{work_id}.result"
+
+
+def _report_data(report: Any, remove_paths: Callable[[str], str]) -> bytes:
+    record = report.record()
+    failures = {
+        name: replace(
+            failure,
+            message=remove_paths(failure.message),
+            notes=list(map(remove_paths, failure.notes)),
+            traceback=remove_paths(failure.traceback),
+        )
+        for name, failure in record.failures.items()
+    }
+    data: bytes = import_module("apass.instruments.report.page").page_data(replace(record, failures=failures))
     return data
 
 

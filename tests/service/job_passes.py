@@ -1,6 +1,8 @@
 """Passes for jobs that run in other processes."""
 
 import os
+import resource
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -27,3 +29,55 @@ def WaitOnce(mod: Module, ctx: apass.PassContext) -> Module:
         while True:
             pass
     return mod
+
+
+@apass.register_pass("jobs.Fail")
+@apass.function_pass(opt_level=0)
+def Fail(func: Any, mod: Module, ctx: apass.PassContext) -> Any:
+    """Raise an error for functions that are texts."""
+    if isinstance(func, str):
+        raise ValueError(f"{func} is no number")
+    return func
+
+
+@apass.register_pass("jobs.Die")
+@apass.module_pass(opt_level=0)
+def Die(mod: Module, ctx: apass.PassContext) -> Module:
+    """Add a character to `mod["log"]`; kill the process until there are `mod["die"]`."""
+    if "die" in mod:
+        with Path(mod["log"]).open("a") as file:
+            file.write("x")
+        if Path(mod["log"]).stat().st_size <= mod["die"]:
+            os.kill(os.getpid(), signal.SIGKILL)
+    return mod
+
+
+@apass.register_pass("jobs.Spin")
+@apass.module_pass(opt_level=0)
+def Spin(mod: Module, ctx: apass.PassContext) -> Module:
+    """Never end, if the module says so."""
+    while "spin" in mod:
+        pass
+    return mod
+
+
+@apass.register_pass("jobs.Allocate")
+@apass.module_pass(opt_level=0)
+def Allocate(mod: Module, ctx: apass.PassContext) -> Module:
+    """Allocate as many megabytes as the module says."""
+    data = bytearray(mod.get("megabytes", 0) * 2**20)
+    return {**mod, "allocated": len(data)}
+
+
+@apass.register_pass("jobs.Big")
+@apass.module_pass(opt_level=0)
+def Big(mod: Module, ctx: apass.PassContext) -> Module:
+    """Return a module that is large."""
+    return {"data": "x" * mod["size"]}
+
+
+@apass.register_pass("jobs.Limit")
+@apass.module_pass(opt_level=0)
+def Limit(mod: Module, ctx: apass.PassContext) -> Module:
+    """Return the limit of the address space of the process."""
+    return {"limit": resource.getrlimit(resource.RLIMIT_AS)[0]}

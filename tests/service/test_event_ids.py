@@ -28,7 +28,7 @@ def test_ids_increase_after_attempt_is_given_back() -> None:
     for number in (1, 2, 3):
         live.change(replace(live.record, state=JobState.RUNNING, attempts=1, starts=number))
         live.add_event("finished", 1.0, {})
-        live.requeue(replace(live.record, state=JobState.QUEUED, attempts=0))
+        live.change(replace(live.record, state=JobState.QUEUED, attempts=0))
     resumed = LiveJob(live.record, 100, ignore)
     resumed.change(replace(resumed.record, state=JobState.RUNNING, attempts=1, starts=4))
     ids = [event.id for event in (*live.events, *resumed.events)]

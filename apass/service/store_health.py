@@ -1,0 +1,67 @@
+"""`StoreHealth`: whether the store of the jobs can be used."""
+
+from collections.abc import Callable
+from typing import Final
+
+import anyio
+
+from apass.service.errors import JobsUnavailableError
+from apass.service.job_store import JobStore
+from apass.service.signal import Signal
+
+__all__ = ["StoreHealth"]
+
+PAUSE: Final = (0.1, 5.0)
+"""The shortest and the longest pause in seconds before a store that failed is tried again."""
+
+
+class StoreHealth:
+    """Tries a store that failed again, with growing pauses.
+
+    Parameters:
+        store: the store.
+        on_usable: called when the store answers again.
+
+    """
+
+    def __init__(self, store: JobStore, on_usable: Callable[[], None]) -> None:
+        self.error: JobsUnavailableError | None = None
+        """Why the store could not be used at the last attempt."""
+        self._store = store
+        self._on_usable = on_usable
+        self._failed = Signal()
+        self._pause = PAUSE[0]
+
+    def note_failure(self, error: JobsUnavailableError) -> None:
+        """Note that the store could not be used."""
+        self.error = error
+        self._failed.notify()
+
+    def note_success(self) -> None:
+        """Note that the store has accepted a change."""
+        self._pause = PAUSE[0]
+        self._note_answer()
+
+    async def pause(self) -> None:
+        """Sleep before the next attempt."""
+        seconds, self._pause = self._pause, min(PAUSE[1], 2 * self._pause)
+        await anyio.sleep(seconds)
+
+    async def run(self) -> None:
+        """Read from the store, while it fails, until it answers."""
+        while True:
+            while self.error is not None:
+                await self.pause()
+                try:
+                    await self._store.find("")
+                except JobsUnavailableError as error:
+                    self.error = error
+                else:
+                    # A full disk can be read: the pauses become shorter after a change only.
+                    self._note_answer()
+            await self._failed.wait()
+
+    def _note_answer(self) -> None:
+        if self.error is not None:
+            self.error = None
+            self._on_usable()

@@ -1,0 +1,125 @@
+"""Deadlines of jobs, in the queue and while they run."""
+
+import anyio
+import pytest
+
+import apass
+from apass.service import JobFailedError, JobState, Limits, Optimizer
+from apass.service.deadlines import SPARE, Deadlines
+from apass.service.live_job import LiveJob
+from tests.service.loop_passes import PLAIN, Gate, Module, reached
+from tests.service.records import live_job
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_deadline_ends_queued_job() -> None:
+    gate = Gate()
+    async with Optimizer({"gate": gate.wait}, limits=Limits(running=1)) as optimizer:
+        running = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN)
+        queued = await optimizer.submit({"f": 2}, pipeline="gate", options=PLAIN, deadline=0.01)
+        with pytest.raises(JobFailedError, match=r"BudgetExceededError: .* its 0.01 s while it was queued"):
+            await queued.result()
+        gate.opened.set()
+        assert (await running.wait()).state is JobState.DONE
+        assert optimizer.status().queued == 0
+    assert len(gate.started) == 1
+
+
+async def test_deadline_ends_running_job() -> None:
+    gate = Gate()
+    async with Optimizer({"gate": gate.wait}) as optimizer:
+        job = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN, deadline=0.02)
+        with pytest.raises(JobFailedError, match="BudgetExceededError") as caught:
+            await job.result()
+    assert caught.value.failure.pass_name == "Gate"
+    assert gate.cancelled == 1
+
+
+async def test_default_deadline_is_that_of_limits() -> None:
+    gate = Gate()
+    async with Optimizer({"gate": gate.wait}, limits=Limits(deadline=0.01, max_deadline=0.02)) as optimizer:
+        jobs = [
+            await optimizer.submit({"f": number}, pipeline="gate", options=PLAIN, deadline=seconds)
+            for number, seconds in enumerate((None, 0.02))
+        ]
+        for job, seconds in zip(jobs, (0.01, 0.02), strict=True):
+            record = await job.wait()
+            assert record.state is JobState.FAILED
+            assert record.deadline == pytest.approx(record.created + seconds)
+
+
+async def test_job_with_later_deadline_is_computed_alone() -> None:
+    gate = Gate()
+    async with Optimizer({"gate": gate.wait}) as optimizer:
+        short = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN, deadline=0.05)
+        await reached(short, "started")
+        shorter = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN, deadline=0.01)
+        longer = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN)
+        also_longer = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN, deadline=100)
+        await reached(longer, "started")
+        for job in (shorter, short):
+            with pytest.raises(JobFailedError, match="BudgetExceededError"):
+                await job.result()
+        gate.opened.set()
+        for job in (longer, also_longer):
+            assert await job.result() == {"f": 1, "passed": 1}
+    assert len(gate.started) == 2
+
+
+async def test_queued_equal_jobs_keep_own_deadlines() -> None:
+    gate, other = Gate(), Gate()
+    async with Optimizer({"gate": gate.wait, "other": other.wait}, limits=Limits(running=1)) as optimizer:
+        await optimizer.submit({"f": 1}, pipeline="other", options=PLAIN)
+        jobs = [
+            await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN, deadline=seconds)
+            for seconds in (0.01, None, 100)
+        ]
+        assert (await jobs[0].wait()).state is JobState.FAILED
+        other.opened.set()
+        gate.opened.set()
+        assert [(await job.wait()).state for job in jobs[1:]] == 2 * [JobState.DONE]
+    assert len(gate.started) == 1
+
+
+async def test_deadline_covers_pass_that_ignores_cancellation() -> None:
+    ended = anyio.Event()
+
+    @apass.module_pass(opt_level=0, name="Stubborn")
+    async def stubborn(mod: Module, ctx: apass.PassContext) -> Module:
+        with anyio.CancelScope(shield=True):
+            await ended.wait()
+        return mod
+
+    async with Optimizer({"stubborn": stubborn}) as optimizer:
+        job = await optimizer.submit({"f": 1}, pipeline="stubborn", options=PLAIN, deadline=0.01)
+        with pytest.raises(JobFailedError, match=r"its 0.01 s in pass 'Stubborn'"):
+            await job.result()
+        assert optimizer.status().running == 1
+        ended.set()
+        await anyio.wait_all_tasks_blocked()
+        assert optimizer.status().running == 0
+
+
+async def test_deadlines_of_ended_jobs_are_forgotten() -> None:
+    due: list[LiveJob] = []
+    called = anyio.Event()
+
+    def on_due(live: LiveJob) -> None:
+        due.append(live)
+        called.set()
+
+    deadlines = Deadlines(on_due)
+    now = anyio.current_time()
+    last = live_job()
+    async with anyio.create_task_group() as group:
+        group.start_soon(deadlines.run)
+        for index in range(5 * SPARE):
+            live = live_job(id=str(index))
+            live.is_ending = True
+            deadlines.add(live, now + 1000)
+        assert len(vars(deadlines)["_heap"]) <= SPARE
+        deadlines.add(last, now + 0.01)
+        await called.wait()
+        group.cancel_scope.cancel()
+    assert due == [last]

@@ -1,0 +1,248 @@
+"""Jobs in worker processes: workers that die, hang, or need too much memory."""
+
+import os
+import resource
+import signal
+import tempfile
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import apass
+from apass.adapters.onnx import model_from_bytes, model_to_bytes
+from apass.executors import ProcessExecutor
+from apass.service import Job, JobFailedError, JobOptions, JobState, Limits, Optimizer
+from apass.stores import SqliteStore
+from tests.executors.files import pid_in
+from tests.helpers.onnx_models import with_functions
+from tests.service import job_passes
+from tests.service.loop_passes import PLAIN, reached
+
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
+
+PIPELINES = {
+    "increment": "jobs.Increment",
+    "fail": "jobs.Increment,jobs.Fail",
+    "die": "jobs.Die,jobs.Increment",
+    "spin": "jobs.Spin,jobs.Increment",
+    "wait": "jobs.WaitOnce,jobs.Increment",
+    "allocate": "jobs.Allocate",
+    "big": "jobs.Big",
+    "limit": "jobs.Limit",
+    "inline": "onnx.Inline",
+}
+
+
+def optimizer(workers: int = 1, **options: Any) -> Optimizer:
+    assert job_passes.Increment is not None
+    return Optimizer(PIPELINES, executor=ProcessExecutor(workers), **options)
+
+
+async def run_short_jobs(service: Optimizer) -> None:
+    """Run jobs until many of them share a batch."""
+    jobs = [await service.submit({"short": index}, pipeline="increment", options=PLAIN) for index in range(60)]
+    for job in jobs:
+        await job.wait()
+
+
+def files_in(folder: Path) -> list[Path]:
+    """Return the files in folders of optimizers."""
+    return list(folder.glob("apass-service-*/*"))
+
+
+async def submit_many(service: Optimizer, pipeline: str, count: int = 20) -> list[Job[Any]]:
+    return [await service.submit({"f": index}, pipeline=pipeline, options=PLAIN) for index in range(count)]
+
+
+async def expect_numbers(jobs: list[Job[Any]]) -> None:
+    assert [(await job.result())["f"] for job in jobs] == [index + 1 for index in range(len(jobs))]
+
+
+async def test_modules_bytes_reports_and_failures_cross_processes() -> None:
+    async with optimizer() as service:
+        job = await service.submit({"f": 1}, pipeline="increment", options=JobOptions(functions=True))
+        assert await job.result() == {"f": 2}
+        assert "Increment" in await job.report()
+        kinds = Counter([event.kind async for event in job.events()])
+        assert kinds == {"state": 3, "started": 3, "finished": 3}
+        model = await service.submit(model_to_bytes(with_functions()), kind=".onnx", pipeline="inline")
+        assert not model_from_bytes(await model.result()).functions
+        failing = await service.submit({"f": "x"}, pipeline="fail")
+        with pytest.raises(JobFailedError, match="ValueError: x is no number") as caught:
+            await failing.result()
+        assert (caught.value.failure.pass_name, caught.value.failure.function) == ("Fail", "f")
+
+
+async def test_large_results_come_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    async with optimizer() as service:
+        job = await service.submit({"size": 5_000_000}, pipeline="big", options=PLAIN)
+        result: Any = await job.result()
+        assert result == {"data": "x" * 5_000_000}
+        assert files_in(tmp_path) == []
+
+
+async def test_killed_worker_loses_no_job(tmp_path: Path) -> None:
+    async with optimizer(2) as service:
+        waiting = await service.submit({"f": 0, "wait": str(tmp_path / "pid")}, pipeline="wait", options=PLAIN)
+        jobs = await submit_many(service, "wait")
+        os.kill(await pid_in(tmp_path / "pid"), signal.SIGKILL)
+        assert (await waiting.result())["f"] == 1
+        await expect_numbers(jobs)
+        assert waiting.record.attempts == waiting.record.starts == 2
+        states = [event.data["state"] async for event in waiting.events() if event.kind == "state"]
+        assert states == ["queued", "running", "queued", "running", "done"]
+
+
+async def test_job_that_kills_workers_fails_alone(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.touch()
+    async with optimizer(limits=Limits(attempts=3)) as service:
+        await run_short_jobs(service)
+        deadly = await service.submit(
+            {"f": 1, "die": 100, "log": str(log)}, pipeline="die", options=PLAIN, name="deadly"
+        )
+        jobs = await submit_many(service, "die")
+        with pytest.raises(JobFailedError, match=r"WorkerLostError: .* in each of 3 attempts") as caught:
+            await deadly.result()
+        assert "it ran pass 'Die'" in caught.value.failure.message
+        await expect_numbers(jobs)
+        assert max(job.record.attempts for job in jobs) <= 2
+    assert log.read_text() == "xxx"
+
+
+async def test_jobs_that_run_once_do_not_share_batch(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.touch()
+    async with optimizer(limits=Limits(attempts=1)) as service:
+        await run_short_jobs(service)
+        deadly = await service.submit({"f": 1, "die": 100, "log": str(log)}, pipeline="die", options=PLAIN)
+        jobs = await submit_many(service, "die")
+        assert (await deadly.wait()).state is JobState.FAILED
+        await expect_numbers(jobs)
+        assert {job.record.attempts for job in jobs} == {1}
+    assert log.read_text() == "x"
+
+
+async def test_job_succeeds_after_lost_attempts(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.touch()
+    async with optimizer() as service:
+        job = await service.submit({"f": 1, "die": 3, "log": str(log)}, pipeline="die", options=PLAIN)
+        equal = await service.submit({"f": 1, "die": 3, "log": str(log)}, pipeline="die", options=PLAIN)
+        assert (await job.result())["f"] == (await equal.result())["f"] == 2
+        assert job.record.attempts == 4
+        ids = [event.id async for event in job.events()]
+        assert ids == sorted(set(ids))
+    assert log.read_text() == "xxxx"
+
+
+async def test_hanging_pass_is_killed_at_deadline() -> None:
+    async with optimizer() as service:
+        await run_short_jobs(service)
+        hanging = await service.submit({"f": 1, "spin": 1}, pipeline="spin", options=PLAIN, deadline=1)
+        jobs = await submit_many(service, "spin")
+        with pytest.raises(JobFailedError, match=r"BudgetExceededError: .* its 1 s in pass 'Spin'"):
+            await hanging.result()
+        await expect_numbers(jobs)
+        # An attempt that the optimizer ended does not count.
+        assert {job.record.attempts for job in jobs} == {1}
+
+
+async def test_cancelled_job_frees_its_worker() -> None:
+    async with optimizer() as service:
+        await run_short_jobs(service)
+        hanging = await service.submit({"f": 1, "spin": 1}, pipeline="spin", options=PLAIN)
+        jobs = await submit_many(service, "spin")
+        await reached(hanging, "state", "running")
+        assert (await hanging.cancel()).state is JobState.CANCELLED
+        await expect_numbers(jobs)
+
+
+async def test_memory_limit_fails_its_job_only() -> None:
+    async with optimizer(limits=Limits(worker_bytes=4 * 2**30)) as service:
+        jobs = [
+            await service.submit({"megabytes": size, "index": index}, pipeline="allocate", options=PLAIN)
+            for index, size in enumerate((1, 8_000, 2, 8_000, 3))
+        ]
+        states = [(await job.wait()).state for job in jobs]
+        assert states == [JobState.DONE, JobState.FAILED, JobState.DONE, JobState.FAILED, JobState.DONE]
+        assert jobs[1].record.failure is not None
+        assert jobs[1].record.failure.kind == "MemoryError"
+
+
+async def test_memory_limit_is_that_of_jobs_only() -> None:
+    executor = ProcessExecutor(1)
+    async with Optimizer(PIPELINES, executor=executor, limits=Limits(worker_bytes=4 * 2**30)) as service:
+        job = await service.submit({"f": 1}, pipeline="limit", options=PLAIN)
+        assert await job.result() == {"limit": 4 * 2**30}
+        own = resource.getrlimit(resource.RLIMIT_AS)[0]
+        # The same worker has other work of the program.
+        assert await executor.call(resource.getrlimit, resource.RLIMIT_AS) == (own, own)
+
+
+async def test_equal_jobs_follow_leader_into_process() -> None:
+    async with optimizer() as service:
+        hanging = await service.submit({"spin": 1}, pipeline="spin", options=PLAIN)
+        jobs = [await service.submit({"f": 0}, pipeline="increment", options=PLAIN) for _ in range(5)]
+        await jobs[0].cancel()
+        await hanging.cancel()
+        assert [await job.result() for job in jobs[1:]] == 4 * [{"f": 1}]
+
+
+async def test_limit_of_running_jobs_counts_batches() -> None:
+    async with optimizer(2, limits=Limits(running=1)) as service:
+        await run_short_jobs(service)
+        first, second = [
+            await service.submit({"spin": index}, pipeline="spin", options=PLAIN, tenant=str(index))
+            for index in range(2)
+        ]
+        await reached(first, "started")
+        assert second.record.state in (JobState.QUEUED, JobState.RUNNING)
+        assert "started" not in [event.kind for event in second.events().read_nowait(1000)]
+        await first.cancel()
+        await second.cancel()
+
+
+async def test_pipeline_that_cannot_be_sent_fails_its_jobs() -> None:
+    lock = threading.Lock()
+
+    @apass.module_pass(opt_level=0, name="Locked")
+    def locked(mod: dict[str, Any], ctx: apass.PassContext) -> dict[str, Any]:
+        with lock:
+            return mod
+
+    async with Optimizer({"bad": locked, **PIPELINES}, executor=ProcessExecutor(1)) as service:
+        await run_short_jobs(service)
+        bad = [await service.submit({"f": index}, pipeline="bad", options=PLAIN) for index in range(3)]
+        jobs = await submit_many(service, "increment", 3)
+        for job in bad:
+            with pytest.raises(JobFailedError, match="Locked"):
+                await job.result()
+        await expect_numbers(jobs)
+
+
+async def test_drain_ends_workers_and_leaves_no_process() -> None:
+    executor = ProcessExecutor(2)
+    async with Optimizer(PIPELINES, executor=executor, limits=Limits(drain=0.2)) as service:
+        await submit_many(service, "increment", 10)
+        hanging = await service.submit({"spin": 1}, pipeline="spin", options=PLAIN)
+        await reached(hanging, "started")
+        before = children()
+    assert hanging.record.state is JobState.CANCELLED
+    # The worker that hung was killed; others are idle, and belong to the event loop.
+    assert len(children() & before) < len(before)
+
+
+def children() -> set[int]:
+    """Return the ids of the child processes."""
+    lists = [path.read_text().split() for path in Path("/proc/self/task").glob("*/children")]
+    return {int(pid) for listed in lists for pid in listed}
+
+
+async def test_cache_is_shared_by_workers(tmp_path: Path) -> None:
+    async with optimizer(2, cache=SqliteStore(tmp_path / "cache.db")) as service:
+        await expect_numbers(await submit_many(service, "increment", 5))

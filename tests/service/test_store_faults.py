@@ -1,0 +1,257 @@
+"""Jobs on a store that fails: none is lost, and none ends twice."""
+
+import sqlite3
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from apass.adapters.onnx import model_to_bytes
+from apass.service import (
+    Job,
+    JobFailedError,
+    JobState,
+    JobsUnavailableError,
+    Limits,
+    Optimizer,
+    store_health,
+)
+from apass.service import optimizer as optimizer_module
+from apass.service.job_store import JobChange
+from tests.helpers.onnx_models import with_functions
+from tests.service.job_stores import FaultyStore
+from tests.service.loop_passes import PLAIN, Gate, add, reached
+
+pytestmark = pytest.mark.anyio
+
+BIG = "x" * 3_000_000
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try a store that failed again soon."""
+    monkeypatch.setattr(store_health, "PAUSE", (0.001, 0.01))
+    monkeypatch.setattr(optimizer_module, "DOUBT_SECONDS", 0.001)
+
+
+async def failed(store: FaultyStore, method: str, times: int = 3) -> None:
+    """Wait until a method has failed some times more."""
+    before = store.calls[method]
+    while store.calls[method] < before + times:
+        await store.called.wait()
+
+
+def final_states(store: FaultyStore) -> Counter[JobState]:
+    return Counter(job.state for job in vars(store)["_jobs"].values())
+
+
+@pytest.mark.parametrize("method", ["find_idempotent", "find_done", "add"])
+async def test_job_that_cannot_be_stored_is_refused(method: str) -> None:
+    store = FaultyStore()
+    async with Optimizer({"add": add(1)}, store=store) as optimizer:
+        store.before = {method}
+        with pytest.raises(JobsUnavailableError, match=f"{method} fails"):
+            await optimizer.submit({"f": 1}, pipeline="add", options=PLAIN, idempotency_key="k")
+        assert optimizer.status().jobs == 0
+        store.before = set()
+        job = await optimizer.submit({"f": 1}, pipeline="add", options=PLAIN, idempotency_key="k")
+        assert await job.result() == {"f": 2}
+        assert optimizer.status().error is None
+    assert final_states(store) == {JobState.DONE: 1}
+
+
+@pytest.mark.parametrize("repeats", [True, False])
+async def test_job_stored_by_failing_call_runs(repeats: bool) -> None:
+    gate, store = Gate(), FaultyStore()
+    gate.opened.set()
+    async with Optimizer({"gate": gate.wait}, store=store) as optimizer:
+        store.after = {"add"}
+        with pytest.raises(JobsUnavailableError, match="add fails"):
+            await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN, idempotency_key="k")
+        store.after = set()
+        if repeats:
+            job = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN, idempotency_key="k")
+        else:
+            (record,) = vars(store)["_jobs"].values()
+            await failed(store, "find", 1)
+            job = await optimizer.find(record.id)
+        assert await job.result() == {"f": 1, "passed": 1}
+    assert len(gate.started) == 1
+    assert final_states(store) == {JobState.DONE: 1}
+
+
+async def test_job_in_doubt_ends_for_other_requests() -> None:
+    store = FaultyStore()
+    async with Optimizer({"add": add(1)}, store=store) as optimizer:
+        store.after = {"add"}
+        with pytest.raises(JobsUnavailableError):
+            await optimizer.submit({"f": 1}, pipeline="add", options=PLAIN, idempotency_key="k")
+        # The store fails for longer, but can be read.
+        jobs = [await optimizer.submit({"f": 1}, pipeline="add", options=PLAIN, idempotency_key="k") for _ in range(3)]
+        assert [await job.result() for job in jobs] == 3 * [{"f": 2}]
+        assert len({job.id for job in jobs}) == 1
+
+
+@pytest.mark.parametrize("fails_after", [True, False])
+async def test_attempt_begins_when_store_is_back(fails_after: bool) -> None:
+    gate, store = Gate(), FaultyStore()
+    gate.opened.set()
+    async with Optimizer({"gate": gate.wait}, store=store, limits=Limits(attempts=2)) as optimizer:
+        (store.after if fails_after else store.before).add("update")
+        jobs = [await optimizer.submit({"f": index}, pipeline="gate", options=PLAIN) for index in range(5)]
+        await failed(store, "update")
+        status = optimizer.status()
+        assert (status.error, status.queued) == ("update fails", 5)
+        assert gate.started == []
+        store.before, store.after = set(), set()
+        for job in jobs:
+            assert (await job.wait()).state is JobState.DONE
+            # There are no states but those of the job.
+            assert job.record.attempts == 1
+            states = [event.data["state"] async for event in job.events() if event.kind == "state"]
+            assert states == ["queued", "running", "done"]
+        assert optimizer.status().error is None
+
+
+@pytest.mark.parametrize("fails_after", [True, False])
+async def test_end_is_stored_when_store_is_back(fails_after: bool) -> None:
+    gate, store = Gate(), FaultyStore()
+    async with Optimizer({"gate": gate.wait}, store=store) as optimizer:
+        job = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN)
+        await reached(job, "started")
+        (store.after if fails_after else store.before).add("update")
+        gate.opened.set()
+        await failed(store, "update")
+        # The end is not shown before it is durable.
+        assert job.record.state is JobState.RUNNING
+        store.before, store.after = set(), set()
+        assert (await job.wait()).state is JobState.DONE
+        assert [event.data["state"] async for event in job.events(10**9 + 1) if event.kind == "state"] == ["done"]
+        assert await job.result() == {"f": 1, "passed": 1}
+    assert final_states(store) == {JobState.DONE: 1}
+    assert len(gate.started) == 1
+
+
+async def test_cancellation_waits_for_store() -> None:
+    gate, store = Gate(), FaultyStore()
+    async with Optimizer({"gate": gate.wait}, store=store) as optimizer:
+        job = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN)
+        await reached(job, "started")
+        store.before = {"update"}
+        async with anyio.create_task_group() as group:
+            group.start_soon(job.cancel)
+            await failed(store, "update")
+            assert job.record.state is JobState.RUNNING
+            store.before = set()
+        assert job.record.state is JobState.CANCELLED
+        assert gate.cancelled == 1
+
+
+async def test_model_is_read_again_when_store_is_back(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    model = with_functions()
+    model.doc_string = BIG
+    path.write_bytes(model_to_bytes(model))
+    store = FaultyStore()
+    async with Optimizer({"inline": "onnx.Inline"}, store=store) as optimizer:
+        store.before = {"read"}
+        job = await optimizer.submit(path, pipeline="inline", options=PLAIN)
+        await failed(store, "read")
+        assert job.record.state in (JobState.QUEUED, JobState.RUNNING)
+        store.before = set()
+        assert len(await job.result()) > len(BIG)
+        assert job.record.starts > job.record.attempts == 1
+        ids = [event.id async for event in job.events()]
+        assert ids == sorted(set(ids))
+
+
+async def test_missing_model_fails_its_job_only(tmp_path: Path) -> None:
+    store = FaultyStore()
+    path = tmp_path / "model.onnx"
+    model = with_functions()
+    model.doc_string = BIG
+    path.write_bytes(model_to_bytes(model))
+    async with Optimizer({"inline": "onnx.Inline", "add": add(1)}, store=store) as optimizer:
+        store.before, store.error = {"read"}, KeyError
+        job = await optimizer.submit(path, pipeline="inline", options=PLAIN)
+        with pytest.raises(JobFailedError, match="KeyError: the model of the job cannot be read"):
+            await job.result()
+        store.before = set()
+        assert await (await optimizer.submit({"f": 1}, pipeline="add")).result() == {"f": 2}
+
+
+async def test_unexpected_error_of_store_fails_its_job() -> None:
+    class Picky(FaultyStore):
+        async def update(self, changes: Any) -> Any:
+            for change in changes:
+                if change.job.name == "bad" and change.job.state is JobState.DONE:
+                    raise sqlite3.IntegrityError("no")
+            return await super().update(changes)
+
+    gate = Gate()
+    async with Optimizer({"gate": gate.wait}, store=Picky()) as optimizer:
+        jobs: list[Job[Any]] = []
+        for index in range(6):
+            name = "bad" if index == 3 else "good"
+            jobs.append(await optimizer.submit({"f": index}, pipeline="gate", options=PLAIN, name=name))
+        gate.opened.set()
+        states = [(await job.wait()).state for job in jobs]
+    assert states == [*3 * [JobState.DONE], JobState.FAILED, *2 * [JobState.DONE]]
+    assert jobs[3].record.failure is not None
+    assert jobs[3].record.failure.kind == "IntegrityError"
+
+
+@pytest.mark.parametrize("when", ["begin", "end"])
+async def test_job_of_other_server_is_dropped(when: str) -> None:
+    class Other(FaultyStore):
+        lost = False
+
+        async def update(self, changes: Any) -> Any:
+            if self.lost:
+                other = [change.job.with_state(JobState.CANCELLED, finished=1.0) for change in changes]
+                await super().update([JobChange(job) for job in other])
+            return await super().update(changes)
+
+    gate, store = Gate(), Other()
+    async with Optimizer({"gate": gate.wait}, store=store) as optimizer:
+        store.lost = when == "begin"
+        jobs = [await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN) for _ in range(2)]
+        if when == "end":
+            await reached(jobs[0], "started")
+            store.lost = True
+            gate.opened.set()
+        for job in jobs:
+            # What this process believed is replaced by what the store says.
+            assert (await job.wait()).state is JobState.CANCELLED
+        assert [event.kind async for event in jobs[0].events(10**12)] == []
+        store.lost = False
+        gate.opened.set()
+        assert (await (await optimizer.submit({"f": 2}, pipeline="gate")).wait()).state is JobState.DONE
+        assert (optimizer.status().running, optimizer.status().jobs) == (0, 0)
+
+
+async def test_cancelled_caller_does_not_lose_stored_job() -> None:
+    class Slow(FaultyStore):
+        def __init__(self) -> None:
+            super().__init__()
+            self.entered, self.go = anyio.Event(), anyio.Event()
+
+        async def add(self, job: Any, model: Any) -> Any:
+            stored = await super().add(job, model)
+            self.entered.set()
+            await self.go.wait()
+            return stored
+
+    gate, store = Gate(), Slow()
+    gate.opened.set()
+    async with Optimizer({"gate": gate.wait}, store=store) as optimizer:
+        async with anyio.create_task_group() as group:
+            group.start_soon(lambda: optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN, idempotency_key="k"))
+            await store.entered.wait()
+            group.cancel_scope.cancel()
+        store.go.set()
+        again = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN, idempotency_key="k")
+        assert await again.result() == {"f": 1, "passed": 1}
+    assert len(gate.started) == 1
