@@ -350,10 +350,14 @@ class SqlJobStore:
 
     async def _purge(self) -> None:
         """Delete the chunks of large blobs that were removed."""
-        if self._abandoned:
-            bodies = tuple(self._abandoned)
-            await self._run(partial(abandon_uploads, bodies=bodies))
-            del self._abandoned[: len(bodies)]
+        # Another call may purge at the same time.
+        bodies, self._abandoned = self._abandoned, []
+        if bodies:
+            try:
+                await self._run(partial(abandon_uploads, bodies=bodies))
+            except BaseException:
+                self._abandoned += bodies
+                raise
         while await self._run(purge_chunks):
             pass
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import anyio
 import pytest
-from sqlalchemy import Engine, event
+from sqlalchemy import Connection, Engine, event
 
-from apass.service import MemoryJobStore, SqlJobStore
+from apass.service import MemoryJobStore, SqlJobStore, sql_jobs
 from apass.service.job_store import CHUNK, Blob, JobChange, JobQuery, JobStore, blob_of_file, read_blob, write_blob
 from apass.service.jobs import ENDED, JobEvent, JobFailure, JobRecord, JobState
-from apass.service.sql_blobs import LARGE
+from apass.service.sql_blobs import LARGE, abandon_uploads
 from tests.service.postgres import PostgresServer, needs_postgres, running_postgres
 from tests.service.stored_jobs import done, ended, new_job, opened, running, states_of
 
@@ -410,6 +410,30 @@ async def test_same_large_model_is_stored_at_once(make: Make) -> None:
         assert await read_blob(store, model.digest) == model.data
         await store.add(new_job(model), model)
         assert await store.update([ended(job) for job in jobs]) == [True] * 5
+
+
+async def test_concurrent_removals_delete_unused_uploads(make_sql: MakeSql, monkeypatch: pytest.MonkeyPatch) -> None:
+    abandoned: list[str] = []
+
+    def note(connection: Connection, bodies: Sequence[str]) -> None:
+        abandoned.extend(bodies)
+        abandon_uploads(connection, bodies)
+
+    async def add(store: JobStore, number: int) -> None:
+        for part in range(8):
+            model = Blob.of(bytes([number, part]) * CHUNK)
+            await store.add(new_job(model), model)
+            for _ in range(number % 3):
+                await store.expire(None, None)
+
+    monkeypatch.setattr(sql_jobs, "abandon_uploads", note)
+    monkeypatch.setattr(sql_jobs, "LARGE", CHUNK)
+    async with opened(make_sql) as store:
+        async with anyio.create_task_group() as group:
+            for number in range(8):
+                group.start_soon(add, store, number)
+        await store.expire(None, None)
+    assert len(set(abandoned)) == 64
 
 
 async def test_unreadable_file_fails_only_its_job(make_sql: MakeSql, tmp_path: Path) -> None:
