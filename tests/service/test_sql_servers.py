@@ -139,14 +139,16 @@ async def test_lease_is_extended_in_time(postgres: PostgresServer, url: str) -> 
 async def test_lease_ends_by_itself(url: str) -> None:
     async with opened(lambda: SqlJobStore(url, sync_seconds=0.1, lease_seconds=0.3)) as lost:
         (job,) = await added(lost, 1)
-        async with servers(url, 1) as (other,):
-            with anyio.fail_after(20):
-                for _ in range(1000):
-                    if adopted := (await other.sync()).adopted:
-                        assert list(adopted) == [job]
-                        return
-                    await anyio.sleep(0.02)
-    pytest.fail("the lease has not ended")
+        other = SqlJobStore(url)
+        # On a slow machine, the lease is over already.
+        adopted = await other.open()
+        for _ in range(1000):
+            if adopted:
+                break
+            await anyio.sleep(0.02)
+            adopted = (await other.sync()).adopted
+        assert list(adopted) == [job]
+        await other.close()
 
 
 async def test_clocks_of_servers_do_not_matter(
