@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.network]
 Pipelines = dict[str, apass.Pass[Any] | str]
 
 
-@apass.module_pass(opt_level=3, name="ServiceOnly", required=["Repeat"])
+@apass.module_pass(opt_level=3, name="ServiceOnly", required=["PrintIR"])
 async def service_only(mod: Any, ctx: PassContext) -> Any:
     """Return the module."""
     return mod
@@ -39,7 +39,7 @@ async def test_only_passes_of_named_pipelines_are_listed() -> None:
         passes = {item["name"]: item for item in (await client.get("/v1/passes")).json()["passes"]}
         assert (set(passes), passes["onnx.Inline"]["allowed"]) == ({"ServiceOnly", "onnx.Inline"}, False)
         own = passes["ServiceOnly"]
-        assert (own["level"], own["requires"], own["options"]) == (3, ["Repeat"], [])
+        assert (own["level"], own["requires"], own["options"]) == (3, ["PrintIR"], [])
 
 
 async def test_no_pass_is_listed_if_none_is_allowed() -> None:

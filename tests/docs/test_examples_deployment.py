@@ -1,0 +1,85 @@
+"""`examples/service/`: the container, the composition and the unit are valid."""
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+import pytest
+import typer.main
+import yaml
+
+from apass.cli.app import app
+from tests.helpers.repository import ROOT
+
+FOLDER = ROOT / "examples/service"
+
+
+def composition() -> dict[str, Any]:
+    """Return the contents of `compose.yaml`."""
+    contents: dict[str, Any] = yaml.safe_load((FOLDER / "compose.yaml").read_text())
+    return contents
+
+
+def container() -> dict[str, list[tuple[str, ...]]]:
+    """Return the arguments of each instruction of the container file."""
+    # It is an extension module without types.
+    parser: Any = import_module("dockerfile")
+    instructions: dict[str, list[tuple[str, ...]]] = {}
+    for line in parser.parse_file(str(FOLDER / "Containerfile")):
+        instructions.setdefault(line.cmd, []).append(tuple(line.value))
+    return instructions
+
+
+def served() -> Iterator[tuple[str, list[str]]]:
+    """Iterate over the files, with the arguments of `apass serve` in each."""
+    (entry,), (default,) = container()["ENTRYPOINT"], container()["CMD"]
+    yield "Containerfile", [*entry[2:], *default]
+    yield "compose.yaml", [*entry[2:], *composition()["services"]["apass"]["command"]]
+    unit = (FOLDER / "apass.service").read_text()
+    (start,) = (line for line in unit.splitlines() if line.startswith("ExecStart="))
+    yield "apass.service", shlex.split(start)[2:]
+
+
+@pytest.mark.parametrize(("file", "arguments"), list(served()), ids=[file for file, _ in served()])
+def test_arguments_are_those_of_the_command(file: str, arguments: list[str]) -> None:
+    command: Any = typer.main.get_command(app)
+    serve = command.commands["serve"]
+    context = serve.make_context("serve", list(arguments), resilient_parsing=False)
+    assert str(context.params["token_file"]).endswith(("tokens.json", "tokens"))
+
+
+def test_stages_of_the_container_exist() -> None:
+    stages = [value[2] for value in container()["FROM"] if len(value) > 2]
+    assert stages == ["build"]
+    assert container()["USER"] == [("apass",)]
+
+
+def test_composition_has_no_severe_finding() -> None:
+    command = [sys.executable, "-m", "compose_lint", "check", "--fail-on", "high", str(FOLDER / "compose.yaml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_composition_refers_to_what_it_defines() -> None:
+    contents = composition()
+    for service in contents["services"].values():
+        assert set(service.get("networks", ())) <= set(contents["networks"])
+        assert set(service.get("secrets", ())) <= set(contents["secrets"])
+        assert set(service.get("depends_on", ())) <= set(contents["services"])
+    build = contents["services"]["apass"]["build"]
+    assert (FOLDER / build["context"] / build["dockerfile"]).exists()
+
+
+@pytest.mark.skipif(which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+def test_unit_is_valid(tmp_path: Path) -> None:
+    # The program of the unit must exist.
+    text = (FOLDER / "apass.service").read_text().replace("/opt/apass/bin/apass", sys.executable)
+    (tmp_path / "apass.service").write_text(text)
+    command = ["systemd-analyze", "verify", str(tmp_path / "apass.service")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")

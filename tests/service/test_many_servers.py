@@ -1,0 +1,159 @@
+"""Three servers, a real PostgreSQL and a real Dask cluster: one of each is killed.
+
+All of 2,000 jobs end exactly once, with the right result.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import count
+from typing import Any, Final
+
+import anyio
+import dask.config as dask_config
+import distributed
+import httpx
+import pytest
+
+from tests.service.models import model_of, number_of
+from tests.service.postgres import PostgresServer, needs_postgres, running_postgres
+
+pytestmark = [needs_postgres, pytest.mark.anyio, pytest.mark.network, pytest.mark.process, pytest.mark.slow]
+
+JOBS: Final = 2_000
+CLIENTS: Final = 20
+SERVERS: Final = 3
+
+dask: Any = distributed
+settings: Any = dask_config
+
+
+class Server:
+    """A process of `apass serve`.
+
+    Parameters:
+        arguments: those of the command.
+
+    """
+
+    def __init__(self, *arguments: str) -> None:
+        command = [sys.executable, "-m", "apass", "serve", "--port", "0", *arguments]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert self.process.stdout is not None
+        lines = (re.search(r"http://127\.0\.0\.1:\d+", line) for line in self.process.stdout)
+        self.url = next(match[0] for match in lines if match)
+
+    def stop(self) -> None:
+        """Kill the server."""
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.fixture
+def postgres() -> Iterator[PostgresServer]:
+    """Return a running database server."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    """Return a cluster of two worker processes."""
+    # Use free ports: another cluster may use the default ones. Killed workers restart slowly on a busy machine.
+    scheduler = {"allowed_failures": 5, "dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    with settings.set({"distributed.deploy.lost-worker-timeout": "10 minutes"}):
+        made: Any = dask.LocalCluster(n_workers=2, threads_per_worker=1, scheduler_kwargs=scheduler)
+        with made:
+            yield made
+
+
+class Clients:
+    """Clients that submit jobs to the servers that live.
+
+    Parameters:
+        urls: the addresses of the servers.
+
+    """
+
+    def __init__(self, urls: list[str]) -> None:
+        self.urls = urls
+        self.ids: dict[int, str] = {}
+        """The ids of accepted jobs by their number."""
+        self._turns = count()
+
+    async def request(self, http: httpx.AsyncClient, method: str, path: str, **options: Any) -> httpx.Response:
+        """Send a request to one server after the other until one answers."""
+        while True:
+            url = self.urls[next(self._turns) % len(self.urls)]
+            try:
+                answer = await http.request(method, url + path, **options)
+            except httpx.TransportError:
+                answer = None
+            if answer is not None and answer.status_code not in (429, 503):
+                return answer
+            await anyio.sleep(0.1)
+
+    async def submit_all(self, http: httpx.AsyncClient) -> None:
+        """Submit all jobs."""
+        numbers = iter(range(JOBS))
+
+        async def submit() -> None:
+            for number in numbers:
+                params = {"name": f"{number}.onnx", "report": "false"}
+                headers = {"Idempotency-Key": str(number)}
+                answer = await self.request(
+                    http, "POST", "/v1/jobs", params=params, headers=headers, content=model_of(number)
+                )
+                assert answer.status_code == 202, answer.text
+                self.ids[number] = answer.json()["id"]
+
+        async with anyio.create_task_group() as group:
+            for _ in range(CLIENTS):
+                group.start_soon(submit)
+
+    async def accepted(self, number: int) -> None:
+        """Wait until a number of jobs is accepted."""
+        while len(self.ids) < number:  # noqa: ASYNC110  the clients have no event for each job
+            await anyio.sleep(0.01)
+
+
+async def test_killed_parts_lose_no_job(postgres: PostgresServer, cluster: Any) -> None:
+    arguments = ["--store", postgres.create(), "--executor", f"dask://{cluster.scheduler_address.partition('//')[2]}"]
+    with ExitStack() as stack:
+        servers = [Server(*arguments, "--attempts", "50") for _ in range(SERVERS)]
+        for server in servers:
+            stack.callback(server.stop)
+        clients = Clients([server.url for server in servers])
+        async with httpx.AsyncClient(timeout=120, limits=httpx.Limits(max_connections=CLIENTS)) as http:
+            async with anyio.create_task_group() as group:
+                group.start_soon(clients.submit_all, http)
+                await clients.accepted(JOBS // 4)
+                servers[0].process.kill()
+                await clients.accepted(JOBS // 2)
+                await anyio.to_thread.run_sync(postgres.restart, "immediate")
+                await clients.accepted(3 * JOBS // 4)
+                os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
+            clients.urls = clients.urls[1:]
+            await check_jobs(clients, http)
+
+
+async def check_jobs(clients: Clients, http: httpx.AsyncClient) -> None:
+    """Wait for all jobs, and check their results."""
+    assert len(set(clients.ids.values())) == JOBS
+    states: Counter[str] = Counter()
+    with anyio.fail_after(600):
+        for number, job_id in clients.ids.items():
+            job: dict[str, Any] = {"state": "queued"}
+            while job["state"] in ("queued", "running"):
+                job = (await clients.request(http, "GET", f"/v1/jobs/{job_id}", params={"wait": "20"})).json()
+            states[job["state"]] += 1
+            result = await clients.request(http, "GET", f"/v1/jobs/{job_id}/result")
+            assert (result.status_code, number_of(result.content)) == (200, number)
+            events = (await clients.request(http, "GET", f"/v1/jobs/{job_id}/events")).text
+            assert events.count('"state":"done"') == 1
+    assert states == {"done": JOBS}
