@@ -27,7 +27,7 @@ try:
 except ImportError as _error:
     raise MissingExtraError(f"external helpers need stamina ({_error}): pip install 'apass[external]'") from _error
 
-__all__ = ["Service", "ServiceCounts"]
+__all__ = ["Counts", "Service", "ServiceCounts"]
 
 RequestT = TypeVar("RequestT")
 AnswerT = TypeVar("AnswerT")
@@ -49,6 +49,10 @@ class ServiceCounts:
     """Running attempts."""
     waiting: int = 0
     """Requests that wait for a concurrency slot."""
+
+
+Counts = ServiceCounts
+"""The former name of `ServiceCounts`."""
 
 
 class Service(Generic[RequestT, AnswerT]):

@@ -134,6 +134,12 @@ def test_lazy_name_loads_only_what_it_needs() -> None:
 
 
 @pytest.mark.process
+def test_service_needs_no_library_of_external_helpers() -> None:
+    loaded = set(loaded_by("from apass.service import Optimizer"))
+    assert ("apass.service.optimizer" in loaded, loaded & {"httpx", "stamina"}) == (True, set())
+
+
+@pytest.mark.process
 def test_star_import_gives_every_public_name() -> None:
     code = "from apass import *\nimport apass\nassert {name for name in apass.__all__} <= set(globals())"
     loaded = set(loaded_by(code))
