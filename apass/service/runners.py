@@ -269,10 +269,12 @@ class _Sender:
         return pickle.dumps(self._entries, pickle.HIGHEST_PROTOCOL)
 
     def _run(self) -> None:
-        while not self._ended.wait(FLUSH_SECONDS):
-            self._flush()
-            self._has_entries.wait()
-            self._has_entries.clear()
+        # If the server has ended, the worker ends, too.
+        with suppress(BrokenPipeError):
+            while not self._ended.wait(FLUSH_SECONDS):
+                self._flush()
+                self._has_entries.wait()
+                self._has_entries.clear()
 
     def _flush(self) -> None:
         with self._lock:
