@@ -1,9 +1,8 @@
 """`blob_response`: the bytes of a model, a result or a report as an answer."""
 
 import re
-from collections.abc import AsyncIterator
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Final, Self
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -67,21 +66,45 @@ async def blob_response(request: Request, store: JobStore, digest: str, size: in
     if len(chunk) >= start + length:
         # A stream starts a task and sends two messages more, which takes longer than a small result itself.
         return Response(chunk[start : start + length], status, headers, media_type(kind))
-    return StreamingResponse(_bytes(store, digest, chunk, first, last), status, headers, media_type(kind))
+    return StreamingResponse(_BlobBytes(store, digest, chunk, first, last), status, headers, media_type(kind))
 
 
-async def _bytes(store: JobStore, digest: str, chunk: bytes, first: int, last: int) -> AsyncIterator[bytes]:
-    """Iterate over the bytes of a blob from `first` to `last`."""
-    index, start = divmod(first, CHUNK)
-    left = last - first + 1
-    while left > 0:
-        part = chunk[start : start + left]
+class _BlobBytes:
+    """The bytes of a blob from `first` to `last`, for `async for`.
+
+    Parameters:
+        store: the store.
+        digest: the digest of the blob.
+        chunk: the chunk that contains the first byte.
+        first: the index of the first byte.
+        last: the index of the last byte.
+
+    """
+
+    # No async generator: if the client leaves, nothing would close it, about which trio warns.
+
+    def __init__(self, store: JobStore, digest: str, chunk: bytes, first: int, last: int) -> None:
+        self._store = store
+        self._digest = digest
+        self._chunk: bytes | None = chunk
+        self._index, self._start = divmod(first, CHUNK)
+        self._left = last - first + 1
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        """Return the next bytes."""
+        if not self._left:
+            raise StopAsyncIteration
+        chunk = await self._store.read(self._digest, self._index) if self._chunk is None else self._chunk
+        part = chunk[self._start : self._start + self._left]
         if not part:
-            raise OSError(f"the blob {digest} in the store is too short")
-        yield part
-        left, start, index = left - len(part), 0, index + 1
-        if left:
-            chunk = await store.read(digest, index)
+            raise OSError(f"the blob {self._digest} in the store is too short")
+        self._chunk, self._start = None, 0
+        self._index += 1
+        self._left -= len(part)
+        return part
 
 
 def _bounds(first: str, last: str, size: int) -> tuple[int, int, bool] | None:
