@@ -1,14 +1,13 @@
 """`HttpService`: posts requests over pooled HTTP connections. For `apass[http]`."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Any, Self
 
 from apass.errors import HelperError, MissingExtraError
 from apass.external.policy import Policy, RetryOn
 from apass.external.service import AnswerT, RequestT, Service
+from apass.util.retry_after import retry_after
 
 try:
     import httpx
@@ -132,18 +131,6 @@ class _SingleItemIterator(AsyncIterator[bytes]):
 def _seconds_to_retry(error: Exception) -> bool | float:
     if isinstance(error, httpx.HTTPStatusError):
         is_passing = error.response.status_code in PASSING_STATUSES
-        return is_passing and _retry_after(error.response.headers.get("Retry-After"))
+        pause = retry_after(error.response.headers.get("Retry-After"))
+        return is_passing and (True if pause is None else pause)
     return isinstance(error, OSError | HelperError | httpx.TransportError)
-
-
-def _retry_after(header: str | None) -> bool | float:
-    """Return the seconds of a `Retry-After` header, or True if it has none."""
-    if header is None:
-        return True
-    if header.isascii() and header.isdigit():
-        return float(header)
-    try:
-        wait = (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds()
-    except (TypeError, ValueError):
-        return True
-    return max(0.0, wait)
