@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 from apass.util.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from apass.service.client import Client
     from apass.service.errors import (
+        AccessError,
         IdempotencyError,
         InvalidJobError,
         JobCancelledError,
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
         NoResultError,
         OptimizerClosedError,
         QueueFullError,
+        ServerUnavailableError,
         ServiceError,
         UnknownJobError,
     )
@@ -28,13 +31,16 @@ if TYPE_CHECKING:
     from apass.service.memory_jobs import MemoryJobStore
     from apass.service.metrics import ServiceMetrics
     from apass.service.optimizer import JobObserver, Optimizer, OptimizerStatus
+    from apass.service.remote_job import RemoteEvents, RemoteJob, RemoteJobs
     from apass.service.sql_jobs import SqlJobStore
     from apass.service.tracing import ServiceTracing
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "apass.service.client": ["Client"],
             "apass.service.errors": [
+                "AccessError",
                 "IdempotencyError",
                 "InvalidJobError",
                 "JobCancelledError",
@@ -44,6 +50,7 @@ else:
                 "NoResultError",
                 "OptimizerClosedError",
                 "QueueFullError",
+                "ServerUnavailableError",
                 "ServiceError",
                 "UnknownJobError",
             ],
@@ -57,12 +64,15 @@ else:
             "apass.service.memory_jobs": ["MemoryJobStore"],
             "apass.service.metrics": ["ServiceMetrics"],
             "apass.service.optimizer": ["JobObserver", "Optimizer", "OptimizerStatus"],
+            "apass.service.remote_job": ["RemoteEvents", "RemoteJob", "RemoteJobs"],
             "apass.service.sql_jobs": ["SqlJobStore"],
             "apass.service.tracing": ["ServiceTracing"],
         },
     )
 
 __all__ = [
+    "AccessError",
+    "Client",
     "IdempotencyError",
     "Identity",
     "InvalidJobError",
@@ -90,6 +100,10 @@ __all__ = [
     "OptimizerClosedError",
     "OptimizerStatus",
     "QueueFullError",
+    "RemoteEvents",
+    "RemoteJob",
+    "RemoteJobs",
+    "ServerUnavailableError",
     "ServiceError",
     "ServiceMetrics",
     "ServiceTracing",

@@ -6,6 +6,7 @@ from apass.errors import ApassError
 from apass.service.jobs import JobFailure
 
 __all__ = [
+    "AccessError",
     "IdempotencyError",
     "InvalidJobError",
     "JobCancelledError",
@@ -15,6 +16,7 @@ __all__ = [
     "NoResultError",
     "OptimizerClosedError",
     "QueueFullError",
+    "ServerUnavailableError",
     "ServiceError",
     "UnknownJobError",
 ]
@@ -137,3 +139,17 @@ class JobCancelledError(ServiceError):
 
     status = 409
     title = "the job was cancelled"
+
+
+class AccessError(ServiceError, PermissionError):
+    """A server has rejected a token, or a request that the token does not permit."""
+
+    status = 403
+    title = "the request is not allowed"
+
+
+class ServerUnavailableError(ServiceError, ConnectionError):
+    """A client cannot reach its server, or the server does not answer in time."""
+
+    status = 503
+    title = "the server is unavailable"

@@ -1,0 +1,466 @@
+"""`Connection`: sends requests to a server, and repeats those that failed."""
+
+import json
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from random import uniform
+from types import TracebackType
+from typing import Any, Final, Self, cast
+
+import anyio
+
+from apass.errors import InputError, MissingExtraError
+from apass.external.policy import Backoff
+from apass.service import errors
+from apass.service.errors import (
+    AccessError,
+    InvalidJobError,
+    JobFailedError,
+    JobsUnavailableError,
+    QueueFullError,
+    ServerUnavailableError,
+    ServiceError,
+)
+from apass.service.jobs import JobFailure
+from apass.util.retry_after import retry_after
+from apass.util.text import shorten
+from apass.util.version import __version__
+
+try:
+    import httpx
+except ImportError as _error:
+    raise MissingExtraError(f"the client of the service needs httpx ({_error}): pip install 'apass[http]'") from _error
+
+__all__ = ["Body", "Chunks", "Connection", "Patience", "Query", "TransientError", "failure_of"]
+
+PASSING: Final = frozenset({429, 502, 503, 504})
+"""The statuses of answers after which a request is repeated."""
+
+BACKOFF: Final = Backoff(initial=0.1, maximum=5.0, jitter=0.5)
+"""The pauses between attempts, unless the server asks for another one."""
+
+TYPE: Final = "urn:apass:"
+"""The `type` of a problem is this and the name of the class of the error."""
+
+KEPT_SECONDS: Final = 20.0
+"""Seconds for which an idle connection is kept; servers close theirs later."""
+
+Query = Sequence[tuple[str, str]]
+"""The parameters of a request."""
+
+
+class TransientError(Exception):
+    """A request failed for a moment, and may be repeated.
+
+    Parameters:
+        error: the error that is raised if it is not repeated.
+        pause: the seconds after which the server wants it to be repeated.
+
+    """
+
+    def __init__(self, error: ServiceError, pause: float | None = None) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.pause = pause
+
+
+class Patience:
+    """The time for which a request is repeated.
+
+    Parameters:
+        seconds: how long, from now or from the last progress.
+
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.note_progress()
+
+    def note_progress(self) -> None:
+        """Start anew, because a part of the request had success."""
+        self._end = anyio.current_time() + self._seconds
+        self._failures = 0
+
+    async def wait(self, failure: TransientError) -> None:
+        """Wait before the next attempt.
+
+        Raises:
+            ServiceError: the error of the failure, if the time is over.
+
+        """
+        pause = min(BACKOFF.maximum, BACKOFF.initial * 2.0**self._failures) + uniform(0, BACKOFF.jitter)
+        pause = pause if failure.pause is None else failure.pause + uniform(0, min(failure.pause, BACKOFF.jitter))
+        self._failures += 1
+        if anyio.current_time() + pause > self._end:
+            raise failure.error from failure.__cause__
+        await anyio.sleep(pause)
+
+
+class Body(httpx.AsyncByteStream):
+    """The body of a request, some parts of which are files.
+
+    Parameters:
+        parts: bytes, or open files at their beginnings.
+        size: the number of bytes of all parts.
+
+    """
+
+    # httpx makes an async generator of a file, which a cancelled request does not close.
+
+    CHUNK: Final = 1 << 16
+
+    def __init__(self, parts: Sequence["bytes | anyio.AsyncFile[bytes]"], size: int) -> None:
+        self.size: Final = size
+        """The number of bytes."""
+        self._parts = list(parts)
+        self._left = size
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        """Return the next bytes.
+
+        Raises:
+            InvalidJobError: if a file has another size than before.
+
+        """
+        while self._parts:
+            part = self._parts[0]
+            data = part if isinstance(part, bytes) else await part.read(self.CHUNK)
+            self._left -= len(data)
+            if isinstance(part, bytes) or not data:
+                del self._parts[0]
+            if self._left < 0:
+                break
+            if data:
+                return data
+        if self._left:
+            raise InvalidJobError("the file of the model changed while it was sent; submit it again")
+        raise StopAsyncIteration
+
+
+class Chunks:
+    """The bytes of an answer, for `async for` within `async with`.
+
+    Parameters:
+        response: the answer.
+        connection: the connection, for errors.
+
+    """
+
+    def __init__(self, response: httpx.Response, connection: "Connection") -> None:
+        # Not decompressed: the requests for them permit no compression.
+        self._stream = response.aiter_raw()
+        self._connection = connection
+        self._is_over = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        # The stream consists of nested async generators, and only an exception from the innermost one ends them all.
+        # Otherwise the garbage collector would do it, about which trio warns.
+        with anyio.CancelScope(shield=True) as scope, suppress(TransientError):
+            scope.cancel()
+            while not self._is_over:
+                await self._next()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        """Return the next bytes.
+
+        Raises:
+            TransientError: if the connection is lost.
+
+        """
+        data = await self._next()
+        if self._is_over:
+            raise StopAsyncIteration
+        return data
+
+    async def _next(self) -> bytes:
+        try:
+            return await anext(self._stream)
+        except StopAsyncIteration:
+            self._is_over = True
+            return b""
+        except httpx.TransportError as error:
+            self._is_over = True
+            raise self._connection.unavailable(error) from error
+        except BaseException:
+            self._is_over = True
+            raise
+
+
+class Connection:
+    """Sends requests to a server. Use it with `async with`.
+
+    Parameters:
+        url: the URL of the server, with the path of the application if it is mounted; `unix:PATH` for a Unix socket.
+        token: the bearer token; None for none.
+        timeout: seconds for which the server may be silent.
+        retry_seconds: seconds for which a request is repeated.
+        ssl_context: checks the certificate of the server; by default, that of the system.
+
+    Raises:
+        InputError: if the URL is not one of HTTP.
+
+    """
+
+    def __init__(
+        self, url: str, token: str | None, timeout: float, retry_seconds: float, ssl_context: ssl.SSLContext | None
+    ) -> None:
+        self.url: Final = url.rstrip("/")
+        """The URL of the server."""
+        self._timeout = timeout
+        self._retry_seconds = retry_seconds
+        path = url.removeprefix("unix:") if url.startswith("unix:") else None
+        # The name of the host is of no importance there.
+        base = self.url if path is None else "http://localhost"
+        try:
+            parsed = httpx.URL(base)
+        except (httpx.InvalidURL, TypeError) as error:
+            raise InputError(f"{url!r} is not the URL of a server: {error}") from None
+        if parsed.scheme not in ("http", "https") or not parsed.host:
+            raise InputError(f"{url!r} is not the URL of a server; expected one like http://127.0.0.1:8000")
+        headers = {"user-agent": f"apass/{__version__}"}
+        if token is not None:
+            if not (token.isascii() and token.isprintable() and token and " " not in token):
+                raise InputError("the token must consist of printable ASCII characters without spaces")
+            headers["authorization"] = f"Bearer {token}"
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=KEPT_SECONDS)
+        verify = True if ssl_context is None else ssl_context
+        self._make_client: Callable[[], httpx.AsyncClient] = lambda: httpx.AsyncClient(
+            base_url=parsed,
+            headers=headers,
+            timeout=httpx.Timeout(timeout),
+            limits=limits,
+            # A redirect must not lead the token to another server.
+            follow_redirects=False,
+            verify=verify,
+            transport=None if path is None else httpx.AsyncHTTPTransport(uds=path, limits=limits),
+        )
+        self._client: httpx.AsyncClient | None = None
+
+    async def __aenter__(self) -> Self:
+        if self._client is not None:
+            raise RuntimeError(f"the client of {self.url} is already open; create a second one")
+        self._client = self._make_client()
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            with anyio.CancelScope(shield=True):
+                await client.aclose()
+
+    def patience(self) -> Patience:
+        """Return the time for which a new request is repeated."""
+        return Patience(self._retry_seconds)
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        query: Query = (),
+        *,
+        headers: Mapping[str, str] | None = None,
+        values: Any = None,
+        silence: float = 0.0,
+        retries: bool = True,
+        body: Callable[[AsyncExitStack], Awaitable[Body]] | None = None,
+    ) -> httpx.Response:
+        """Send a request, and return its answer, whose status is one of success.
+
+        Parameters:
+            method: the method.
+            path: the path below that of the server.
+            query: the parameters.
+            headers: further headers.
+            values: the body as values of JSON; None for none.
+            silence: seconds for which the server may be silent in addition.
+            retries: whether to repeat the request if the server is busy. It is repeated in any case after other
+                passing errors.
+            body: returns the body for each attempt, with files that the stack closes.
+
+        Raises:
+            ServiceError: if there is no answer, or the answer is an error.
+
+        """
+        patience = self.patience()
+        more = dict(headers or {})
+        if values is not None:
+            more["content-type"] = "application/json"
+        while True:
+            try:
+                async with AsyncExitStack() as stack:
+                    content: Body | None = None
+                    if values is not None:
+                        data = json.dumps(values).encode()
+                        content = Body([data], len(data))
+                    elif body is not None:
+                        content = await body(stack)
+                    response = await self.open(stack, method, path, query, more, content, silence)
+                    return await self._read(response)
+            except TransientError as failure:
+                if isinstance(failure.error, QueueFullError) and not retries:
+                    raise failure.error from None
+                await patience.wait(failure)
+
+    async def ask_json(self, method: str, path: str, query: Query = (), **options: Any) -> dict[str, Any]:
+        """Send a request, and return the object of JSON in its answer; see `ask`."""
+        response = await self.ask(method, path, query, **options)
+        return self.object_of(response)
+
+    def object_of(self, response: httpx.Response) -> dict[str, Any]:
+        """Return the object of JSON in an answer.
+
+        Raises:
+            ServiceError: if there is none.
+
+        """
+        try:
+            values: Any = response.json()
+        except ValueError:
+            values = None
+        if not isinstance(values, dict):
+            raise self.foreign(response.text)
+        return cast("dict[str, Any]", values)
+
+    def foreign(self, text: str) -> ServiceError:
+        """Return the error for an answer that no server of apass gives."""
+        start = shorten(" ".join(text.split()), 200)
+        return ServiceError(f"{self.url} is no server of apass, or a newer one: it answered {start!r}")
+
+    async def open(
+        self,
+        stack: AsyncExitStack,
+        method: str,
+        path: str,
+        query: Query = (),
+        headers: Mapping[str, str] | None = None,
+        body: Body | None = None,
+        silence: float = 0.0,
+    ) -> httpx.Response:
+        """Send a request once, and return its answer, whose body is not read yet.
+
+        Parameters:
+            stack: closes the answer.
+            method: the method.
+            path: the path below that of the server.
+            query: the parameters.
+            headers: further headers.
+            body: the body.
+            silence: seconds for which the server may be silent in addition.
+
+        Raises:
+            TransientError: if the request may be repeated.
+            ServiceError: if the answer is another error.
+
+        """
+        if self._client is None:
+            raise RuntimeError(f"the client of {self.url} is not open; use it within `async with Client(...)`")
+        timeout = httpx.Timeout(self._timeout, read=self._timeout + silence)
+        params = httpx.QueryParams(tuple(query)) if query else None
+        request = self._client.build_request(method, path, params=params, headers=headers, timeout=timeout)
+        if body is not None:
+            request.headers["content-length"] = str(body.size)
+            request.stream = body
+        try:
+            response = await self._client.send(request, stream=True)
+        except httpx.TransportError as error:
+            raise self.unavailable(error) from error
+        stack.push_async_callback(_close, response)
+        if response.is_success:
+            return response
+        try:
+            await response.aread()
+        except httpx.TransportError as error:
+            raise self.unavailable(error) from error
+        failure = self._error_of(response)
+        if response.status_code in PASSING:
+            raise TransientError(failure, retry_after(response.headers.get("retry-after")))
+        raise failure
+
+    async def _read(self, response: httpx.Response) -> httpx.Response:
+        try:
+            await response.aread()
+        except httpx.TransportError as error:
+            raise self.unavailable(error) from error
+        return response
+
+    def unavailable(self, error: Exception) -> TransientError:
+        """Return the failure of a request without an answer."""
+        kind = "does not answer" if isinstance(error, httpx.TimeoutException) else "cannot be reached"
+        reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        failure = TransientError(ServerUnavailableError(f"the server {self.url} {kind} ({reason})"))
+        failure.__cause__ = error
+        return failure
+
+    def _error_of(self, response: httpx.Response) -> ServiceError:
+        """Return the error that an answer describes."""
+        status = response.status_code
+        try:
+            values: Any = response.json()
+        except ValueError:
+            values = None
+        problem = cast("dict[str, Any]", values) if isinstance(values, dict) else {}
+        if not isinstance(problem.get("detail"), str):
+            if status in PASSING:
+                return ServerUnavailableError(f"the server {self.url} is unavailable: its proxy answers {status}")
+            if response.is_redirect:
+                return ServiceError(f"{self.url} is another URL now: {response.headers.get('location', '')}; use that")
+            start = shorten(" ".join(response.text.split()), 200)
+            return ServiceError(f"{self.url} answered {status} in place of an answer of apass: {start!r}")
+        error = _error_of_problem(problem, status)
+        for note in problem.get("notes") or ():
+            error.add_note(str(note))
+        return error
+
+
+def _error_of_problem(problem: Mapping[str, Any], status: int) -> ServiceError:
+    """Return the error that a problem of RFC 9457 describes."""
+    detail = str(problem["detail"])
+    failure = problem.get("failure")
+    if isinstance(failure, dict):
+        return JobFailedError(failure_of(cast("dict[str, Any]", failure)))
+    if status in (401, 403):
+        return AccessError(detail)
+    name = str(problem.get("type", "")).removeprefix(TYPE)
+    # For programs, a parameter of the request is a part of the job.
+    name = InvalidJobError.__name__ if name == "InvalidParameterError" else name
+    kind = getattr(errors, name, None) if name in errors.__all__ else None
+    if kind is QueueFullError:
+        pause = problem.get("retry_after")
+        return QueueFullError(detail, float(pause) if isinstance(pause, int | float) else 1.0)
+    if kind is JobsUnavailableError:
+        return JobsUnavailableError(detail, is_full=status == 507)
+    if kind is None or kind is JobFailedError:
+        return ServiceError(f"{problem.get('title', 'the request failed')}: {detail}")
+    error: ServiceError = kind(detail)
+    return error
+
+
+def failure_of(values: Mapping[str, Any]) -> JobFailure:
+    """Return the failure of a job from its values of JSON."""
+    return JobFailure(
+        str(values["kind"]),
+        str(values["message"]),
+        tuple(map(str, values.get("notes") or ())),
+        values.get("pass"),
+        values.get("function"),
+        tuple(values.get("diagnostics") or ()),
+    )
+
+
+async def _close(response: httpx.Response) -> None:
+    with anyio.CancelScope(shield=True):
+        await response.aclose()

@@ -1,0 +1,496 @@
+"""`Client` with real servers, whose connections break."""
+
+from collections.abc import AsyncGenerator, MutableMapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+
+import apass
+from apass.errors import InputError
+from apass.service import (
+    AccessError,
+    Client,
+    IdempotencyError,
+    InvalidJobError,
+    JobCancelledError,
+    JobFailedError,
+    JobOptions,
+    JobState,
+    Limits,
+    ModelTooLargeError,
+    NoResultError,
+    Optimizer,
+    QueueFullError,
+    ServerUnavailableError,
+    ServiceError,
+    Tokens,
+    UnknownJobError,
+    create_app,
+    new_token,
+)
+from apass.service.connection import BACKOFF
+from apass.service.sse import SseParser
+from tests.helpers.command_line import nodes_of, write_model
+from tests.helpers.folders import files
+from tests.helpers.servers import FaultyProxy, http_server
+
+pytestmark = pytest.mark.anyio
+
+
+class Gate:
+    """Lets the jobs of a test go on."""
+
+    def __init__(self) -> None:
+        self.is_open = anyio.Event()
+        self.runs = 0
+
+    def pipeline(self) -> apass.Pass[Any]:
+        """Return a pass that waits until the gate is open."""
+
+        @apass.module_pass(opt_level=0, name="Hold")
+        async def hold(mod: Any, ctx: apass.PassContext) -> Any:
+            self.runs += 1
+            await self.is_open.wait()
+            return mod
+
+        return hold
+
+
+@apass.module_pass(opt_level=0, name="Fail")
+async def fail(mod: Any, ctx: apass.PassContext) -> Any:
+    await checkpoint()
+    raise ValueError("no")
+
+
+@asynccontextmanager
+async def served(
+    gate: Gate | None = None, *, limits: Limits | None = None, tokens: Tokens | None = None
+) -> AsyncGenerator[str]:
+    """Yield the URL of a server."""
+    pipelines: dict[str, apass.Pass[Any] | str] = {"default": "", "fail": fail, "hold": (gate or Gate()).pipeline()}
+    optimizer = Optimizer(pipelines, allow=["onnx.*"], limits=limits)
+    async with optimizer, http_server(create_app(optimizer, auth=tokens)) as url:
+        yield url
+
+
+@pytest.fixture(autouse=True)
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let failed requests be repeated at once."""
+    monkeypatch.setattr("apass.service.connection.BACKOFF", type(BACKOFF)(initial=0.0, maximum=0.0, jitter=0.0))
+
+
+async def test_submitted_file_is_optimized(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    async with served() as url, Client(url) as client:
+        job = await client.submit(model, priority=3)
+        kinds = [event.kind async for event in job.events()]
+        data = await job.result()
+        size = await job.save(tmp_path / "result.onnx")
+        assert await job.model() == model.read_bytes()
+        assert "onnx.IdentityElimination" in await job.report()
+    assert (kinds[0], kinds[-1], "finished" in kinds) == ("state", "state", True)
+    assert ((tmp_path / "result.onnx").read_bytes(), size) == (data, len(data))
+    assert nodes_of(tmp_path / "result.onnx") == ["Relu", "Neg"]
+    record = job.record
+    assert (record.name, record.kind, record.priority, record.state) == ("m.onnx", ".onnx", 3, JobState.DONE)
+    assert record.summary is not None
+    assert (record.summary.before, record.summary.after) == (4, 2)
+    assert record.summary.changed_by == {"onnx.IdentityElimination": 1}
+
+
+async def test_options_and_long_pipeline_reach_the_server(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx").read_bytes()
+    pipeline = ",".join(["onnx.IdentityElimination"] * 300)
+    options = JobOptions(opt_level=1, disabled_pass=("onnx.IdentityElimination",), report=False)
+    async with served() as url, Client(url) as client:
+        job = await client.submit(
+            model, kind=".onnx", pipeline=pipeline, name='a "b" ü & c', deadline=60, options=options
+        )
+        assert await job.result() == model
+    record = job.record
+    assert (record.pipeline, record.name) == (pipeline, 'a "b" ü & c')
+    assert record.options == options
+    assert record.deadline is not None
+    assert record.deadline - record.created == pytest.approx(60)
+
+
+async def test_errors_are_those_of_the_optimizer(tmp_path: Path) -> None:
+    model, gate = write_model(tmp_path / "m.onnx"), Gate()
+    async with served(gate, limits=Limits(model_bytes=1000)) as url, Client(url) as client:
+        with pytest.raises(InvalidJobError, match="PrintIR"):
+            await client.submit(model, pipeline="PrintIR")
+        with pytest.raises(InvalidJobError, match=r"no format of models for the suffix '\.onx'"):
+            await client.submit(b"x", kind=".onx")
+        with pytest.raises(InvalidJobError, match="cannot read"):
+            await client.submit(tmp_path / "missing.onnx")
+        with pytest.raises(InvalidJobError, match="priority"):
+            await client.submit(model, priority=10_000)
+        with pytest.raises(ModelTooLargeError):
+            await client.submit(bytes(2000), kind=".onnx")
+        with pytest.raises(UnknownJobError, match=r"there is no job '0{32}'"):
+            await client.find("0" * 32)
+        failed = await client.submit(model, pipeline="fail")
+        with pytest.raises(JobFailedError, match="ValueError: no") as caught:
+            await failed.result()
+        assert (caught.value.failure.kind, caught.value.failure.pass_name) == ("ValueError", "Fail")
+        held = await client.submit(model, pipeline="hold", options=JobOptions(report=False))
+        with pytest.raises(NoResultError):
+            await held.remove()
+        assert (await held.cancel()).state is JobState.CANCELLED
+        with pytest.raises(JobCancelledError):
+            await held.result()
+        with pytest.raises(NoResultError):
+            await held.report()
+        await held.remove()
+        with pytest.raises(UnknownJobError):
+            await held.refresh()
+
+
+async def test_jobs_are_listed_in_pages(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    async with served() as url, Client(url) as client:
+        ids = [(await client.submit(model, name=f"job {index}")).id for index in range(5)]
+        for job_id in ids:
+            await (await client.find(job_id)).wait()
+        assert [job.id async for job in client.jobs(page=2)] == ids[::-1]
+        assert [job.id async for job in client.jobs(page=2, before=ids[2])] == ids[1::-1]
+        assert [job.id async for job in client.jobs(text="job 3")] == [ids[3]]
+        assert [job.id async for job in client.jobs(states=[JobState.FAILED])] == []
+
+
+async def test_catalogue_and_status_are_readable() -> None:
+    async with served() as url, Client(url) as client:
+        assert "onnx.Simplify" in [item["name"] for item in await client.passes()]
+        assert [item["name"] for item in await client.pipelines()] == ["default", "fail", "hold"]
+        plan = await client.plan("onnx.Simplify", options=JobOptions(opt_level=0))
+        assert "onnx.Simplify" in str(plan["pipeline"])
+        assert (await client.status())["accepts"] is True
+
+
+async def test_job_is_repeated_with_its_options(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    async with served() as url, Client(url) as client:
+        job = await client.submit(model, name="first")
+        again = await job.retry()
+        assert again.id != job.id
+        assert (await again.wait()).name == "first"
+
+
+async def test_token_is_sent_and_checked(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    secret, token = new_token("alice", ["submit"])
+    async with served(tokens=Tokens([token])) as url:
+        async with Client(url, token=secret) as client:
+            job = await client.submit(model)
+            assert job.record.tenant == "alice"
+            with pytest.raises(AccessError, match="needs read"):
+                await job.refresh()
+        for wrong in (None, "x" * 40):
+            async with Client(url, token=wrong) as client:
+                with pytest.raises(AccessError, match="token"):
+                    await client.status()
+
+
+async def test_submission_is_repeated_until_the_answer_arrives(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    async with served() as url:
+        proxy = FaultyProxy(url)
+        # Never sent, accepted without an answer, and an answer that ends in its headers.
+        proxy.faults = [-1, 0, 30]
+        async with proxy.run() as faulty, Client(faulty) as client:
+            job = await client.submit(model)
+            assert [other.id async for other in client.jobs()] == [job.id]
+        keys = {
+            line for data in proxy.requests for line in data.splitlines() if line.lower().startswith(b"idempotency")
+        }
+        assert (len(keys), len([data for data in proxy.requests if data.startswith(b"POST")])) == (1, 3)
+
+
+async def test_idempotency_key_of_the_caller_is_used(tmp_path: Path) -> None:
+    model, other = write_model(tmp_path / "m.onnx"), write_model(tmp_path / "n.onnx", identities=3)
+    async with served() as url, Client(url) as client:
+        first = await client.submit(model, idempotency_key="k")
+        assert (await client.submit(model, idempotency_key="k")).id == first.id
+        with pytest.raises(IdempotencyError):
+            await client.submit(other, idempotency_key="k")
+
+
+async def test_large_model_is_sent_again_from_its_start(tmp_path: Path) -> None:
+    model = tmp_path / "large.onnx"
+    model.write_bytes(bytes(range(256)) * 20_000)
+    async with served() as url:
+        proxy = FaultyProxy(url)
+        proxy.faults = [0]
+        async with proxy.run() as faulty, Client(faulty) as client:
+            job = await client.submit(model)
+            assert await job.model() == model.read_bytes()
+
+
+async def test_broken_download_continues_where_it_ended(tmp_path: Path) -> None:
+    model = tmp_path / "large.onnx"
+    model.write_bytes(bytes(range(256)) * 20_000)
+    async with served() as url:
+        async with Client(url) as client:
+            job_id = (await client.submit(model)).id
+        proxy = FaultyProxy(url)
+        # The first one carries the record of the job, and the headers of the model.
+        proxy.faults = [3_000, 1_000_000, 2_000_000]
+        async with proxy.run() as faulty, Client(faulty) as client:
+            assert await (await client.find(job_id)).model() == model.read_bytes()
+        ranges = [line for data in proxy.requests for line in data.splitlines() if line.lower().startswith(b"range:")]
+        assert (len(ranges), proxy.faults) == (3, [])
+
+
+async def test_damaged_download_is_an_error(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+
+    def damaging(app: Any) -> Any:
+        async def damaged(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+            async def send_damaged(message: MutableMapping[str, Any]) -> None:
+                if scope["path"].endswith("/result") and message.get("body"):
+                    message = {**message, "body": b"\0" * len(message["body"])}
+                await send(message)
+
+            await app(scope, receive, send_damaged)
+
+        return damaged
+
+    async with Optimizer() as optimizer, http_server(damaging(create_app(optimizer))) as url, Client(url) as client:
+        job = await client.submit(model)
+        with pytest.raises(ServiceError, match="was damaged on its way"):
+            await job.save(tmp_path / "result.onnx")
+    assert files(tmp_path) == ["m.onnx"]
+
+
+async def test_events_continue_after_a_lost_connection(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    async with served() as url:
+        async with Client(url) as client:
+            job = await client.submit(model)
+            await job.wait()
+            expected = [event.id async for event in job.events()]
+        proxy = FaultyProxy(url)
+        # The first one carries the record of the job.
+        proxy.faults = [2_500, 0, 1_000, 1_500, -1]
+        async with proxy.run() as faulty, Client(faulty) as client:
+            ids = [event.id async for event in (await client.find(job.id)).events()]
+        assert proxy.faults == []
+        assert ids == expected
+        assert len(ids) == len(set(ids)) > 10
+
+
+async def test_wait_survives_a_restart_of_the_server(tmp_path: Path) -> None:
+    model, gate = write_model(tmp_path / "m.onnx"), Gate()
+    pipelines = {"hold": gate.pipeline()}
+    async with Optimizer(pipelines) as optimizer:
+        app = create_app(optimizer)
+        async with http_server(app) as url:
+            proxy = FaultyProxy(url)
+        async with proxy.run() as stable, Client(stable) as client:
+            async with http_server(app) as url:
+                proxy.port = int(url.rpartition(":")[2])
+                job = await client.submit(model, pipeline="hold")
+                events = job.events()
+                assert (await anext(events)).data["state"] == "queued"
+            # Nothing answers at the port now.
+            async with anyio.create_task_group() as group:
+                group.start_soon(job.wait)
+                async with http_server(app) as url:
+                    proxy.port = int(url.rpartition(":")[2])
+                    gate.is_open.set()
+                    assert [event async for event in events][-1].data["state"] == "done"
+                    await job.wait()
+    assert (gate.runs, job.record.state) == (1, JobState.DONE)
+
+
+class CountingApp:
+    """An application that counts the streams of events that are open."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        self.streams = 0
+        self.changed = anyio.Event()
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        is_stream = str(scope.get("path", "")).endswith("/events")
+        self.streams += is_stream
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self.streams -= is_stream
+            self.changed.set()
+
+    async def wait_closed(self) -> None:
+        """Wait until no stream is open."""
+        with anyio.fail_after(30):
+            while self.streams:
+                self.changed = anyio.Event()
+                await self.changed.wait()
+
+
+async def test_early_end_of_events_closes_the_connection(tmp_path: Path) -> None:
+    model, gate = write_model(tmp_path / "m.onnx"), Gate()
+    async with Optimizer({"hold": gate.pipeline()}) as optimizer:
+        app = CountingApp(create_app(optimizer))
+        async with http_server(app) as url:
+            async with Client(url) as client:
+                job = await client.submit(model, pipeline="hold")
+                async with job.events() as events:
+                    assert (await anext(events)).kind == "state"
+                    assert app.streams == 1
+                await app.wait_closed()
+                # Without a block, the end of the client closes it.
+                async for _ in job.events():
+                    break
+                assert app.streams == 1
+            await app.wait_closed()
+        gate.is_open.set()
+
+
+async def test_cancelled_iteration_closes_the_connection(tmp_path: Path) -> None:
+    model, gate = write_model(tmp_path / "m.onnx"), Gate()
+    async with Optimizer({"hold": gate.pipeline()}) as optimizer:
+        app = CountingApp(create_app(optimizer))
+        async with http_server(app) as url, Client(url) as client:
+            job = await client.submit(model, pipeline="hold")
+            with anyio.CancelScope() as scope:
+                async for event in job.events():
+                    if event.kind == "started":
+                        scope.cancel()
+            assert scope.cancelled_caught
+            await app.wait_closed()
+            # The client still works.
+            gate.is_open.set()
+            assert (await job.wait()).state is JobState.DONE
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+async def test_busy_server_is_asked_again(status: int) -> None:
+    times: list[float] = []
+
+    async def app(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        assert scope["type"] == "http"
+        times.append(anyio.current_time())
+        code = status if len(times) < 3 else 200
+        headers = [(b"retry-after", b"0"), (b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": code, "headers": headers})
+        await send({"type": "http.response.body", "body": b'{"accepts": true}'})
+
+    async with http_server(app) as url, Client(url) as client:
+        assert await client.status() == {"accepts": True}
+    assert len(times) == 3
+
+
+async def test_full_queue_is_an_error_without_waiting(tmp_path: Path) -> None:
+    model, gate = write_model(tmp_path / "m.onnx"), Gate()
+    async with served(gate, limits=Limits(running=1, queued=1)) as url, Client(url) as client:
+        first = await client.submit(model, pipeline="hold", options=JobOptions(opt_level=0))
+        async for event in first.events():
+            if event.kind == "started":
+                break
+        await client.submit(model, pipeline="hold", options=JobOptions(opt_level=1))
+        with pytest.raises(QueueFullError, match="1 jobs wait, which is the limit"):
+            await client.submit(model, pipeline="hold", options=JobOptions(opt_level=2), wait=False)
+        await first.cancel()
+        last = await client.submit(model, pipeline="hold", options=JobOptions(opt_level=3))
+        gate.is_open.set()
+        assert (await last.wait()).state is JobState.DONE
+
+
+async def test_retries_end_after_their_time() -> None:
+    async with served() as url:
+        proxy = FaultyProxy(url)
+        proxy.faults = [-1] * 10_000
+        async with proxy.run() as faulty, Client(faulty, retry_seconds=0.2) as client:
+            with pytest.raises(ServerUnavailableError, match=f"the server {faulty} cannot be reached"):
+                await client.status()
+        assert len(proxy.faults) < 9_999
+
+
+async def test_silent_server_exceeds_the_timeout() -> None:
+    async def app(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        assert scope["type"] == "http"
+        await anyio.sleep_forever()
+
+    async with http_server(app, grace=0.1) as url, Client(url, timeout=0.1, retry_seconds=0.01) as client:
+        with pytest.raises(ServerUnavailableError, match="does not answer"):
+            await client.status()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "message"),
+    [
+        (200, b"<html>hello", "is no server of apass, or a newer one: it answered '<html>hello'"),
+        (404, b"<html>nothing", "answered 404 in place of an answer of apass"),
+        (302, b"", "is another URL now: https://elsewhere.example/"),
+        (500, b"oops", "answered 500 in place of an answer of apass: 'oops'"),
+    ],
+)
+async def test_other_servers_are_recognized(status: int, body: bytes, message: str) -> None:
+    async def app(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        assert scope["type"] == "http"
+        headers = [(b"location", b"https://elsewhere.example/")]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async with http_server(app) as url, Client(url) as client:
+        with pytest.raises(ServiceError) as caught:
+            await client.status()
+    assert message in str(caught.value)
+
+
+async def test_file_that_grows_meanwhile_is_an_error() -> None:
+    # The size of this file is reported as 0.
+    async with served() as url, Client(url) as client:
+        with pytest.raises(InvalidJobError, match="the file of the model changed while it was sent"):
+            await client.submit(Path("/proc/self/status"), kind=".onnx")
+
+
+async def test_result_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    async with served() as url, Client(url) as client:
+        job = await client.submit(model)
+        with pytest.raises(OSError, match=r"m\.onnx"):
+            await job.save(model / "result.onnx")
+        assert len(await job.result()) > 0
+    assert files(tmp_path) == ["m.onnx"]
+
+
+async def test_closed_client_is_an_error() -> None:
+    client = Client("http://127.0.0.1:1")
+    with pytest.raises(RuntimeError, match="is not open"):
+        await client.status()
+
+
+@pytest.mark.parametrize("url", ["", "127.0.0.1:8000", "ftp://host/", "http://", "http://[::1"])
+def test_invalid_url_is_rejected(url: str) -> None:
+    with pytest.raises(InputError, match="is not the URL of a server"):
+        Client(url)
+
+
+@pytest.mark.parametrize("token", ["", "a b", "a\nb", "ü"])
+def test_invalid_token_is_rejected(token: str) -> None:
+    with pytest.raises(InputError, match="the token must consist of printable ASCII characters"):
+        Client("http://127.0.0.1:8000", token=token)
+
+
+def test_stream_of_events_is_parsed_in_any_parts() -> None:
+    stream = b"retry: 5\n\n: hello\r\n\r\nid: 1\nevent: a\ndata: x\ndata: \xc3\xbc\xe2\x80\xa8\r\n\ndata:y\r\rdata: z"
+    expected = [("a", "x\nü\u2028"), ("message", "y")]
+    for size in range(1, len(stream) + 1):
+        parser = SseParser()
+        parts = [stream[start : start + size] for start in range(0, len(stream), size)]
+        events = [(event.kind, event.data) for part in parts for event in parser.feed(part)]
+        assert events == expected, size
+
+
+def test_endless_event_is_rejected() -> None:
+    parser = SseParser()
+    for _ in range(15):
+        assert list(parser.feed(b"data: " + b"x" * (1 << 20))) == []
+    with pytest.raises(ValueError, match="a server-sent event has more than 16,777,216 bytes"):
+        list(parser.feed(b"x" * (1 << 21)))

@@ -1,0 +1,215 @@
+"""The HTTP servers of `apass serve`, and their sockets."""
+
+import socket
+import subprocess
+import sys
+from collections.abc import MutableMapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+
+from apass.errors import InputError
+from apass.service import Client, Optimizer, ServiceError, create_app
+from apass.service.server import listen, listen_unix, notify_systemd, serve, url_of
+from tests.helpers.command_line import write_model
+from tests.helpers.folders import files
+from tests.helpers.servers import http_server
+
+pytestmark = pytest.mark.anyio
+
+
+class HoldingApp:
+    """An application whose requests wait."""
+
+    def __init__(self) -> None:
+        self.begun = anyio.Event()
+        self.may_end = anyio.Event()
+        self.ends: list[str] = []
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        assert scope["type"] == "http"
+        self.begun.set()
+        try:
+            await self.may_end.wait()
+        except BaseException:
+            self.ends.append("cancelled")
+            raise
+        self.ends.append("done")
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"done"})
+
+
+async def get(url: str, answers: list[str]) -> None:
+    """Send a request, and record its answer."""
+    async with httpx.AsyncClient(timeout=60) as client:
+        try:
+            answers.append((await client.get(url)).text)
+        except httpx.TransportError as error:
+            answers.append(type(error).__name__)
+
+
+async def test_requests_end_after_the_stop() -> None:
+    app, answers, stop = HoldingApp(), list[str](), anyio.Event()
+    with listen("127.0.0.1", 0) as sock:
+        url = url_of(sock)
+        async with anyio.create_task_group() as group:
+            await group.start(partial(serve_with, app, sock, stop, 30.0))
+            group.start_soon(get, url, answers)
+            await app.begun.wait()
+            stop.set()
+            # Further connections are refused while the request runs.
+            with anyio.fail_after(30):
+                while not await is_refused(url):
+                    pass
+            app.may_end.set()
+    assert (answers, app.ends) == (["done"], ["done"])
+
+
+async def is_refused(url: str) -> bool:
+    try:
+        async with await anyio.connect_tcp("127.0.0.1", int(url.rpartition(":")[2])):
+            return False
+    except OSError:
+        return True
+
+
+async def serve_with(app: Any, sock: socket.socket, stop: anyio.Event, grace: float, *, task_status: Any) -> None:
+    await serve(app, sock, stop=stop, grace=grace, task_status=task_status)
+
+
+async def test_endless_requests_are_cancelled_after_the_grace() -> None:
+    app, answers = HoldingApp(), list[str]()
+    async with anyio.create_task_group() as group, http_server(app, grace=0.1) as url:
+        group.start_soon(get, url, answers)
+        await app.begun.wait()
+    assert (len(answers), app.ends) == (1, ["cancelled"])
+    assert answers != ["done"]
+
+
+async def test_cancellation_ends_the_server() -> None:
+    app, answers, stop = HoldingApp(), list[str](), anyio.Event()
+    with listen("127.0.0.1", 0) as sock:
+        url = url_of(sock)
+        async with anyio.create_task_group() as clients, anyio.create_task_group() as group:
+            await group.start(partial(serve_with, app, sock, stop, 0.1))
+            clients.start_soon(get, url, answers)
+            await app.begun.wait()
+            group.cancel_scope.cancel()
+    assert (len(answers), app.ends) == (1, ["cancelled"])
+    # The port is free again.
+    with listen("127.0.0.1", int(url.rpartition(":")[2])):
+        pass
+
+
+async def test_application_that_does_not_start_is_an_error() -> None:
+    async def app(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        assert scope["type"] == "lifespan"
+        await receive()
+        await send({"type": "lifespan.startup.failed", "message": "no database"})
+
+    with listen("127.0.0.1", 0) as sock, pytest.raises(ServiceError):
+        await serve(app, sock, stop=anyio.Event())
+
+
+async def test_lifespan_opens_and_closes_the_optimizer(tmp_path: Path) -> None:
+    optimizer = Optimizer()
+    async with http_server(create_app(optimizer)) as url, Client(url) as client:
+        assert optimizer.is_open
+        await (await client.submit(write_model(tmp_path / "m.onnx"))).result()
+    assert not optimizer.is_open
+
+
+async def test_unix_socket_serves_jobs_and_is_removed(tmp_path: Path) -> None:
+    path, model = tmp_path / "s", write_model(tmp_path / "m.onnx")
+    stop = anyio.Event()
+    with listen_unix(path) as sock:
+        assert url_of(sock) == f"unix:{path}"
+        async with Optimizer() as optimizer, anyio.create_task_group() as group:
+            await group.start(partial(serve_with, create_app(optimizer), sock, stop, 1.0))
+            async with Client(f"unix:{path}") as client:
+                await (await client.submit(model)).result()
+            stop.set()
+    assert files(tmp_path) == ["m.onnx"]
+
+
+def test_stale_unix_socket_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with socket.socket(socket.AF_UNIX) as old:
+        old.bind(str(path))
+    with listen_unix(path) as sock:
+        assert url_of(sock) == f"unix:{path}"
+    assert not path.exists()
+
+
+def test_unix_socket_of_another_server_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with listen_unix(path):
+        with pytest.raises(InputError, match=f"cannot listen on {path}: another server uses it"), listen_unix(path):
+            pass
+        assert path.exists()
+
+
+def test_other_file_is_not_replaced_by_a_socket(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    path.write_text("data")
+    with pytest.raises(InputError, match="another file has this name"), listen_unix(path):
+        pass
+    assert path.read_text() == "data"
+
+
+def test_port_in_use_is_reported() -> None:
+    with listen("127.0.0.1", 0) as sock:
+        port = sock.getsockname()[1]
+        with pytest.raises(InputError) as caught, listen("127.0.0.1", port):
+            pass
+    assert str(caught.value) == (
+        f"cannot listen on 127.0.0.1:{port}: Address already in use; "
+        "end the other program, choose another port, or 0 for any that is free"
+    )
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "a" * 300])
+def test_unknown_host_is_reported(host: str) -> None:
+    with pytest.raises(InputError, match=f"cannot listen on {host}: "), listen(host, 0):
+        pass
+
+
+def test_address_of_another_machine_is_reported() -> None:
+    message = r"cannot listen on 192\.0\.2\.1:1: .*does not have the address"
+    with pytest.raises(InputError, match=message), listen("192.0.2.1", 1):
+        pass
+
+
+def test_ipv6_address_is_written_in_brackets() -> None:
+    with listen("::1", 0) as sock:
+        assert url_of(sock) == f"http://[::1]:{sock.getsockname()[1]}"
+
+
+def test_named_host_is_kept_in_the_url() -> None:
+    with listen("localhost", 0) as sock:
+        assert url_of(sock, "localhost") == f"http://localhost:{sock.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("is_abstract", [False, True])
+def test_systemd_is_notified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_abstract: bool) -> None:
+    path = f"{tmp_path}/notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        sock.bind(f"\0{path}" if is_abstract else path)
+        monkeypatch.setenv("NOTIFY_SOCKET", f"@{path}" if is_abstract else path)
+        notify_systemd("READY=1")
+        assert sock.recv(100) == b"READY=1"
+    # systemd has gone, or was never there.
+    notify_systemd("STOPPING=1")
+    monkeypatch.delenv("NOTIFY_SOCKET")
+    notify_systemd("STOPPING=1")
+
+
+@pytest.mark.process
+def test_missing_server_library_names_the_extra() -> None:
+    code = "import sys\nsys.modules['uvicorn'] = None\nimport apass.service.server"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1].endswith("pip install 'apass[serve]'")
