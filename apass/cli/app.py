@@ -22,6 +22,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "plan": "Print the passes that would run, in order, and the reason for each skipped pass.",
         "replay": "Run the failed pass of a reproducer on the recorded module and context.",
         "reduce": "Write a smaller reproducer, with which the pass fails in the same way.",
+        "serve": "Serve jobs over HTTP, until Ctrl-C or SIGTERM.",
         "cache": "Show, explain or delete the results that `apass opt --cache` stores.",
     }
 )

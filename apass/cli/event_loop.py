@@ -17,7 +17,7 @@ from anyio.lowlevel import current_token
 from apass.cli.loading import collect_seldom
 from apass.errors import InputError, MissingExtraError, did_you_mean
 
-__all__ = ["check_backend", "run_until_interrupted"]
+__all__ = ["check_backend", "run_until_interrupted", "run_until_stopped"]
 
 
 INTERRUPT_GRACE: Final = 10.0
@@ -55,8 +55,39 @@ def run_until_interrupted(work: Callable[[], Awaitable[None]], backend: str) -> 
     """
     collect_seldom()
     received: list[int] = []
-    if anyio.run(_is_interrupted, work, received, backend=backend):
-        raise KeyboardInterrupt(*(128 + number for number in received[:1]))
+    timers: list[Timer] = []
+    try:
+        if anyio.run(_is_interrupted, work, received, timers, backend=backend):
+            raise KeyboardInterrupt(*(128 + number for number in received[:1]))
+    finally:
+        # The caller may ask the user a question.
+        for timer in timers:
+            timer.cancel()
+
+
+def run_until_stopped(work: Callable[[anyio.Event], Awaitable[None]], backend: str) -> None:
+    """Run `work` with an event that the first of `SIGNALS` sets.
+
+    It runs in a new event loop of `backend`, and takes as long as it needs to end. A second signal ends the process at
+    once.
+    """
+    collect_seldom()
+    anyio.run(_work_with_stop, work, backend=backend)
+
+
+async def _work_with_stop(work: Callable[[anyio.Event], Awaitable[None]]) -> None:
+    stop, received = anyio.Event(), list[int]()
+
+    def interrupt(number: int, run_in_loop: Callable[[Callable[[], None]], None]) -> None:
+        received.append(number)
+        if len(received) > 1:
+            sys.stderr.write("apass: ended at once by a second signal\n")
+            sys.stderr.flush()
+            os._exit(128 + number)
+        run_in_loop(stop.set)
+
+    with _handling(interrupt):
+        await work(stop)
 
 
 def _exit_at_once(number: int) -> None:
@@ -66,11 +97,11 @@ def _exit_at_once(number: int) -> None:
     os._exit(128 + number)
 
 
-async def _is_interrupted(work: Callable[[], Awaitable[None]], received: list[int]) -> bool:
+async def _is_interrupted(work: Callable[[], Awaitable[None]], received: list[int], timers: list[Timer]) -> bool:
     """Do the work, and return whether a signal ended it, which is added to `received`."""
     failure: Exception | SystemExit | None = None
     try:
-        with anyio.CancelScope() as scope, _interrupting(scope, received):
+        with anyio.CancelScope() as scope, _interrupting(scope, received, timers):
             try:
                 await work()
             except (Exception, SystemExit) as error:  # rich raises SystemExit when the reader of a pipe has exited
@@ -87,35 +118,51 @@ async def _is_interrupted(work: Callable[[], Awaitable[None]], received: list[in
 
 
 @contextmanager
-def _interrupting(scope: anyio.CancelScope, received: list[int]) -> Generator[None]:
+def _interrupting(scope: anyio.CancelScope, received: list[int], timers: list[Timer]) -> Generator[None]:
     """Cancel `scope` at one of `SIGNALS`, and add the signal to `received`.
 
-    The handler also runs while a pass in Python holds the event loop. A signal that the process was started to ignore,
-    as `nohup` does, stays ignored.
+    The timer that ends the process is added to `timers`.
     """
-    token = current_token()
 
-    def cancel() -> None:
-        with suppress(RuntimeError):  # the loop has ended
-            from_thread.run_sync(scope.cancel, token=token)
-
-    # Daemon threads, so that a process that ends in time does not wait for them.
-    canceller = Thread(target=cancel, daemon=True)
-
-    def interrupt(number: int, _frame: object) -> None:
+    def interrupt(number: int, run_in_loop: Callable[[Callable[[], None]], None]) -> None:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
         received.append(number)
         if len(received) == 1:
-            canceller.start()
+            run_in_loop(scope.cancel)
             timer = Timer(INTERRUPT_GRACE, partial(_exit_at_once, number))
             timer.daemon = True
+            timers.append(timer)
             timer.start()
 
+    with _handling(interrupt):
+        yield
+
+
+@contextmanager
+def _handling(interrupt: Callable[[int, Callable[[Callable[[], None]], None]], None]) -> Generator[None]:
+    """Call `interrupt` at each of `SIGNALS`.
+
+    Its second argument is a function that calls another function in the event loop. The handler also runs while a pass
+    in Python holds the event loop. A signal that the process was started to ignore, as `nohup` does, stays ignored.
+    """
+    token = current_token()
+
+    def call(function: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            from_thread.run_sync(function, token=token)
+
+    def run_in_loop(function: Callable[[], None]) -> None:
+        # Daemon threads, so that a process that ends in time does not wait for them.
+        Thread(target=call, args=[function], daemon=True).start()
+
+    def handle(number: int, _frame: object) -> None:
+        interrupt(number, run_in_loop)
+
     handled = [number for number in SIGNALS if number == signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN]
-    before = {number: signal.signal(number, interrupt) for number in handled}
+    before = {number: signal.signal(number, handle) for number in handled}
     try:
         yield
     finally:
         for number, handler in before.items():
-            if signal.getsignal(number) is interrupt:
+            if signal.getsignal(number) is handle:
                 signal.signal(number, handler)

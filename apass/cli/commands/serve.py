@@ -1,0 +1,694 @@
+"""`apass serve`: a server for jobs over HTTP."""
+
+import json
+import os
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import AbstractContextManager, AsyncExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from ipaddress import ip_address
+from pathlib import Path
+from threading import Timer
+from typing import Annotated, Any, Final, cast
+
+import anyio
+import typer
+from anyio.abc import TaskStatus
+
+from apass.cli.errors import errors_as_lines, print_error, warnings_as_lines
+from apass.cli.event_loop import check_backend, run_until_stopped
+from apass.cli.executor_option import PROCESS, ExecutorScope, executor_scope
+from apass.cli.exit_status import FAILED
+from apass.cli.options import with_options
+from apass.cli.planning import pipeline_text, read_pipeline
+from apass.cli.quantities import bytes_of, duration_of, size_text
+from apass.cli.terminal import echo
+from apass.cli.user_modules import LoadOption
+from apass.core.config import find_option
+from apass.errors import ApassError, InputError, did_you_mean
+from apass.executors import ProcessExecutor
+from apass.service.limits import Limits
+from apass.util.files import write_whole
+from apass.util.text import count_of
+
+__all__ = ["app", "default_store"]
+
+app: Final = typer.Typer(add_completion=False)
+
+_NETWORK: Final = "Network"
+_JOBS: Final = "Jobs"
+_WORKERS: Final = "Workers"
+_LIMITS: Final = "Limits"
+_TOKENS: Final = "Tokens"
+
+INLINE: Final = "inline"
+"""The value of `--executor` for the event loop of the server."""
+
+GRACE_SECONDS: Final = 3.0
+"""Seconds that requests have to end, after the jobs."""
+
+LATE_SECONDS: Final = 10.0
+"""Seconds after which the process exits, although a connection or the store has not been closed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkOptions:
+    """The options of the connections."""
+
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host",
+            help="Listen on this address; others than those of this machine need --token-file.",
+            rich_help_panel=_NETWORK,
+        ),
+    ] = "127.0.0.1"
+    """The address."""
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port", min=0, max=65535, help="Listen on this port; 0 is any that is free.", rich_help_panel=_NETWORK
+        ),
+    ] = 8000
+    """The port."""
+    uds: Annotated[
+        Path | None,
+        typer.Option(
+            "--uds",
+            metavar="PATH",
+            help="Listen on this Unix socket in place of a port.",
+            rich_help_panel=_NETWORK,
+        ),
+    ] = None
+    """The path of a Unix socket; None for a port."""
+    behind_proxy: Annotated[
+        bool,
+        typer.Option(
+            "--behind-proxy",
+            help="Trust the headers X-Forwarded-For, -Proto, -Host and -Prefix; needs --token-file.",
+            rich_help_panel=_NETWORK,
+        ),
+    ] = False
+    """Whether a proxy names the clients."""
+    backend: Annotated[
+        str,
+        typer.Option(
+            "--backend",
+            help="Set the event loop: asyncio (with uvicorn) or trio (with hypercorn).",
+            rich_help_panel=_NETWORK,
+        ),
+    ] = "asyncio"
+    """The event loop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOptions:
+    """The options of the jobs: where they are kept, and what they may run."""
+
+    store: Annotated[
+        str | None,
+        typer.Option(
+            "--store",
+            metavar="PATH|URL",
+            help=r"Keep jobs in this SQLite file, or a database such as postgresql://USER@HOST/NAME "
+            r"\[apass/jobs.db in the user's data folder].",
+            rich_help_panel=_JOBS,
+        ),
+    ] = None
+    """The file or the URL of the store; None for the default file."""
+    memory: Annotated[
+        bool,
+        typer.Option(
+            "--memory", help="Keep jobs in memory only; they are lost with the server.", rich_help_panel=_JOBS
+        ),
+    ] = False
+    """Whether jobs are kept in memory only."""
+    pipelines: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--pipeline",
+            "-p",
+            metavar="NAME=TEXT",
+            help="Offer this pipeline, whose text may be in a file: NAME=@FILE; may be repeated "
+            r"\[default, that of the model's format].",
+            rich_help_panel=_JOBS,
+        ),
+    ] = None
+    """The named pipelines."""
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow",
+            metavar="PATTERN",
+            help=r"Accept texts of pipelines that name these passes, such as 'onnx.\*'; may be repeated "
+            r"\[named pipelines only].",
+            rich_help_panel=_JOBS,
+        ),
+    ] = None
+    """The passes that texts of pipelines may name."""
+    allow_config: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-config",
+            metavar="KEY",
+            help="Let jobs set this config option; may be repeated.",
+            rich_help_panel=_JOBS,
+        ),
+    ] = None
+    """The config options that jobs may set."""
+    cache: Annotated[
+        str | None,
+        typer.Option(
+            "--cache",
+            metavar="LOCATION",
+            help="Cache results of passes in a file, redis://HOST:PORT, or 'default'.",
+            rich_help_panel=_JOBS,
+        ),
+    ] = None
+    """The store of pass results; None for no store."""
+    otel: Annotated[
+        bool,
+        typer.Option(
+            "--otel",
+            help="Send spans of jobs and passes to the exporters of OTEL_TRACES_EXPORTER.",
+            rich_help_panel=_JOBS,
+        ),
+    ] = False
+    """Whether there are spans."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerOptions:
+    """The options of the workers."""
+
+    executor: Annotated[
+        str,
+        typer.Option(
+            "--executor",
+            help="Run jobs in: process, inline (the event loop of the server), dask or dask://HOST:PORT.",
+            rich_help_panel=_WORKERS,
+        ),
+    ] = PROCESS
+    """Where jobs run."""
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            min=1,
+            help=r"Run this many jobs at once \[one for each core; 64 inline].",
+            rich_help_panel=_WORKERS,
+        ),
+    ] = None
+    """How many jobs run at once."""
+    worker_memory: Annotated[
+        str,
+        typer.Option(
+            "--worker-memory",
+            metavar="SIZE|none",
+            help="Limit the address space of each worker process.",
+            rich_help_panel=_WORKERS,
+        ),
+    ] = "4GiB"
+    """The address space of a worker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitOptions:
+    """The limits of the jobs."""
+
+    max_model_size: Annotated[
+        str,
+        typer.Option("--max-model-size", metavar="SIZE|none", help="Refuse larger models.", rich_help_panel=_LIMITS),
+    ] = "256MiB"
+    """Bytes of a model."""
+    max_queue: Annotated[
+        int, typer.Option("--max-queue", min=1, help="Refuse jobs if this many wait.", rich_help_panel=_LIMITS)
+    ] = 10_000
+    """Jobs that wait."""
+    deadline: Annotated[
+        str,
+        typer.Option(
+            "--deadline",
+            metavar="DURATION|none",
+            help="End jobs that name no deadline after this time.",
+            rich_help_panel=_LIMITS,
+        ),
+    ] = "none"
+    """The deadline of jobs that name none."""
+    max_deadline: Annotated[
+        str,
+        typer.Option(
+            "--max-deadline",
+            metavar="DURATION|none",
+            help="Refuse longer deadlines, and end all jobs after this time.",
+            rich_help_panel=_LIMITS,
+        ),
+    ] = "none"
+    """The longest deadline."""
+    tenant_running: Annotated[
+        int | None,
+        typer.Option(
+            "--tenant-running", min=1, help="Run at most this many jobs of a tenant at once.", rich_help_panel=_LIMITS
+        ),
+    ] = None
+    """Jobs of a tenant that run at once."""
+    tenant_queue: Annotated[
+        int | None,
+        typer.Option(
+            "--tenant-queue", min=1, help="Refuse jobs of a tenant if this many wait.", rich_help_panel=_LIMITS
+        ),
+    ] = None
+    """Jobs of a tenant that wait."""
+    attempts: Annotated[
+        int,
+        typer.Option(
+            "--attempts",
+            min=1,
+            help="Fail a job after this many attempts that lost their worker or the server.",
+            rich_help_panel=_LIMITS,
+        ),
+    ] = 5
+    """Attempts of a job."""
+    max_age: Annotated[
+        str,
+        typer.Option(
+            "--max-age", metavar="DURATION|none", help="Remove jobs this long after their end.", rich_help_panel=_LIMITS
+        ),
+    ] = "7d"
+    """How long jobs are kept."""
+    max_stored: Annotated[
+        str,
+        typer.Option(
+            "--max-stored",
+            metavar="SIZE|none",
+            help="Remove the oldest ended jobs if all models and results are larger.",
+            rich_help_panel=_LIMITS,
+        ),
+    ] = "10GiB"
+    """Bytes of all models and results."""
+    drain: Annotated[
+        str,
+        typer.Option(
+            "--drain",
+            metavar="DURATION",
+            help="Give running jobs this time to end when the server stops.",
+            rich_help_panel=_LIMITS,
+        ),
+    ] = "10s"
+    """The time of running jobs at the end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenOptions:
+    """The options of authentication."""
+
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file",
+            metavar="FILE",
+            help="Accept requests with the tokens in this file only.",
+            rich_help_panel=_TOKENS,
+        ),
+    ] = None
+    """The file of the tokens; None for no authentication."""
+    new_token: Annotated[
+        str | None,
+        typer.Option(
+            "--new-token",
+            metavar="TENANT",
+            help="Add a token to the file, print it, and exit.",
+            rich_help_panel=_TOKENS,
+        ),
+    ] = None
+    """The tenant of a new token; None to start the server."""
+    scope: Annotated[
+        str,
+        typer.Option(
+            "--scope",
+            metavar="SCOPES",
+            help="Let the new token permit these: submit, read, admin.",
+            rich_help_panel=_TOKENS,
+        ),
+    ] = "submit,read"
+    """The scopes of the new token."""
+
+
+_EXAMPLES: Final = (
+    "Examples:",
+    "apass serve",
+    "apass serve --allow 'onnx.*' --pipeline fast=onnx.Simplify --workers 4",
+    "apass serve --new-token alice --token-file tokens.jsonl",
+    "apass serve --host 0.0.0.0 --token-file tokens.jsonl --store postgresql://apass@db/apass",
+)
+"""Shown below the options; one line for each."""
+
+
+@app.command("serve", epilog="\n\n".join(_EXAMPLES))
+@with_options(NetworkOptions, JobOptions, WorkerOptions, LimitOptions, TokenOptions)
+def serve(
+    *,
+    options: tuple[NetworkOptions, JobOptions, WorkerOptions, LimitOptions, TokenOptions],
+    _load: LoadOption = None,
+) -> None:
+    """Serve jobs over HTTP, until Ctrl-C or SIGTERM.
+
+    Accepted jobs are kept in the store. The first signal ends the server: running jobs have the time of --drain, and
+    those that have not ended run at the next start. A second signal ends it at once.
+
+    Exit status: 0 after a signal, 1 if the server failed, 2 if it did not start; 130 or 143 after a second signal.
+    """
+    network, jobs, workers, limits, tokens = options
+    with errors_as_lines(), warnings_as_lines():
+        if tokens.new_token is not None:
+            _add_token(tokens, tokens.new_token)
+            return
+        check_backend(network.backend)
+        server = _Server(network, jobs, workers, _limits_of(limits, workers, jobs), _tokens_of(tokens))
+        run_until_stopped(server.run, network.backend)
+        if server.has_failed:
+            raise typer.Exit(FAILED)
+
+
+def default_store() -> Path:
+    """Return the path of the user's jobs.
+
+    It is `apass/jobs.db` in the system's data directory.
+    """
+    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(base) / "apass" / "jobs.db"
+
+
+class _Server:
+    """One run of the server.
+
+    Parameters:
+        network: the options of the connections.
+        jobs: the options of the jobs.
+        workers: the options of the workers.
+        limits: the limits.
+        tokens: the tokens; None for no authentication.
+
+    """
+
+    def __init__(
+        self, network: NetworkOptions, jobs: JobOptions, workers: WorkerOptions, limits: Limits, tokens: Any
+    ) -> None:
+        self.has_failed = False
+        """Whether the server ended without a signal."""
+        self._network = network
+        self._workers = workers
+        self._tokens = tokens
+        self._executor = _executor_of(workers)
+        self._place, store = _store_of(jobs)
+        self._is_durable = store is not None
+        cache: Any = None
+        if jobs.cache is not None:
+            stores: Any = import_module("apass.cli.cache_location")
+            cache = stores.OptionalStore(stores.store_at(jobs.cache))
+        self._cache = cache
+        self._service: Any = import_module("apass.service")
+        self._http: Any = import_module("apass.service.server")
+        observers: list[Any] = [self._service.ServiceMetrics()]
+        self._otel: Any = None
+        if jobs.otel:
+            self._otel = import_module("apass.cli.instruments.otel_provider")
+            self._otel.provide()
+            observers.append(self._service.ServiceTracing())
+        self._make_optimizer = partial(
+            self._service.Optimizer,
+            _pipelines_of(jobs),
+            allow=jobs.allow or (),
+            limits=limits,
+            store=store,
+            cache=cache,
+            observers=observers,
+        )
+        self._drain = limits.drain
+
+    async def run(self, stop: anyio.Event) -> None:
+        """Serve until `stop` is set."""
+        failures: list[ApassError] = []
+        try:
+            with self._listening() as sock:
+                async with AsyncExitStack() as stack:
+                    executor = await stack.enter_async_context(self._executor)
+                    if self._cache is not None:
+                        await stack.enter_async_context(self._cache)
+                    try:
+                        optimizer = self._make_optimizer(executor=executor)
+                    except ValueError as error:
+                        raise InputError(f"--store: {error}") from None
+                    await stack.enter_async_context(optimizer)
+                    await self._serve(optimizer, executor, sock, stop)
+        except* ApassError as group:
+            failures.append(cast("ApassError", self._http.innermost(group)))
+        if self._otel is not None:
+            self._otel.flush()
+        for failure in failures:
+            raise failure
+        if not stop.is_set():
+            self.has_failed = True
+            print_error("the HTTP server has ended without a signal")
+
+    async def _serve(self, optimizer: Any, executor: Any, sock: Any, stop: anyio.Event) -> None:
+        app = self._service.create_app(optimizer, auth=self._tokens, behind_proxy=self._network.behind_proxy)
+        http_stop, left = anyio.Event(), 0
+        # The server closes the socket.
+        url = self._http.url_of(sock, self._shown_host)
+
+        async def run_http(*, task_status: TaskStatus[None]) -> None:
+            await self._http.serve(app, sock, stop=http_stop, grace=GRACE_SECONDS, task_status=task_status)
+            group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            await group.start(run_http)
+            _announce(f"{url} accepts jobs, {self._where(executor)}; Ctrl-C stops")
+            self._http.notify_systemd("READY=1")
+            await stop.wait()
+            self._http.notify_systemd("STOPPING=1")
+            count = optimizer.status().running
+            if count:
+                jobs = count_of(count, "running job")
+                _announce(f"stopping; {jobs} may take {self._drain:g} s; a second signal ends at once")
+            # A connection that cannot be closed must not keep the process.
+            late = Timer(self._drain * 2 + GRACE_SECONDS + LATE_SECONDS, _exit_late)
+            late.daemon = True
+            late.start()
+            await optimizer.drain()
+            left = optimizer.status().jobs
+            http_stop.set()
+        kept = "are kept, and run at the next start" if self._is_durable else "are lost, because of --memory"
+        _announce(f"stopped; {count_of(left, 'unfinished job')} {kept}" if left else "stopped")
+
+    @property
+    def _shown_host(self) -> str:
+        """The host in the URL: that of the option, unless it means all addresses."""
+        return "" if self._network.host in ("0.0.0.0", "::") else self._network.host
+
+    @contextmanager
+    def _listening(self) -> Generator[Any]:
+        """Yield the socket.
+
+        Raises:
+            InputError: if others than this machine could use a server without tokens.
+
+        """
+        network = self._network
+        if network.behind_proxy and self._tokens is None:
+            raise InputError(
+                "--behind-proxy lets other machines use the server, which needs tokens; "
+                "create one with --new-token TENANT --token-file FILE, and add --token-file FILE"
+            )
+        listening: AbstractContextManager[Any] = (
+            self._http.listen(network.host, network.port)
+            if network.uds is None
+            else self._http.listen_unix(network.uds)
+        )
+        with listening as sock:
+            name: Any = sock.getsockname()
+            if (
+                self._tokens is None
+                and not isinstance(name, str)
+                and not ip_address(name[0].partition("%")[0]).is_loopback
+            ):
+                raise InputError(
+                    f"--host {network.host} lets other machines use the server, which needs tokens; "
+                    "create one with --new-token TENANT --token-file FILE, and add --token-file FILE"
+                )
+            yield sock
+
+    def _where(self, executor: Any) -> str:
+        """Return where jobs are kept and run, as text."""
+        if executor is None:
+            where = "the event loop"
+        elif isinstance(executor, ProcessExecutor):
+            memory = bytes_of("--worker-memory", self._workers.worker_memory)
+            limit = "" if memory is None else f" of at most {size_text(memory)}"
+            where = f"{executor.workers} worker process{'' if executor.workers == 1 else 'es'}{limit}"
+        else:
+            where = f"{count_of(executor.workers, 'worker')} of {self._workers.executor}"
+        return f"keeps them in {self._place}, runs them in {where}"
+
+
+def _announce(text: str) -> None:
+    """Print a line on standard output at once."""
+    # The reader of a pipe may have gone. That is no reason to end.
+    with suppress(OSError):
+        echo(f"apass: {text}")
+        sys.stdout.flush()
+
+
+def _exit_late() -> None:
+    """Exit although something has not ended; the store is safe."""
+    sys.stderr.write("apass: a connection or the store could not be closed in time\n")
+    sys.stderr.flush()
+    os._exit(FAILED)
+
+
+def _limits_of(options: LimitOptions, workers: WorkerOptions, jobs: JobOptions) -> Limits:
+    """Return the limits that the options describe.
+
+    Raises:
+        InputError: if a value is invalid.
+        UnknownConfigError: if jobs may set a config option that does not exist.
+
+    """
+    for key in jobs.allow_config or ():
+        find_option(key)
+    drain = duration_of("--drain", options.drain)
+    if drain is None:
+        raise InputError("--drain must be a duration such as 30s, got none; a server must end at some time")
+    return Limits(
+        running=workers.workers,
+        queued=options.max_queue,
+        tenant_running=options.tenant_running,
+        tenant_queued=options.tenant_queue,
+        model_bytes=bytes_of("--max-model-size", options.max_model_size),
+        worker_bytes=bytes_of("--worker-memory", workers.worker_memory),
+        deadline=duration_of("--deadline", options.deadline),
+        max_deadline=duration_of("--max-deadline", options.max_deadline),
+        attempts=options.attempts,
+        max_age=duration_of("--max-age", options.max_age),
+        stored_bytes=bytes_of("--max-stored", options.max_stored),
+        config=frozenset(jobs.allow_config or ()),
+        drain=drain,
+    )
+
+
+def _executor_of(options: WorkerOptions) -> ExecutorScope:
+    """Return the executor of the jobs.
+
+    Raises:
+        InputError: if there is no such executor for jobs.
+
+    """
+    if options.executor == INLINE:
+        return nullcontext(None)
+    if options.executor == PROCESS:
+        return ProcessExecutor(options.workers)
+    if not options.executor.startswith("dask"):
+        known = (PROCESS, INLINE, "dask")
+        hint = did_you_mean(options.executor, known) or f"; expected {', '.join(known)} or dask://HOST:PORT"
+        raise InputError(f"--executor: jobs cannot run in {options.executor!r}{hint}")
+    return executor_scope(options.executor, {})
+
+
+def _store_of(options: JobOptions) -> tuple[str, Path | str | None]:
+    """Return the store of the jobs as text, and its location; None for memory.
+
+    Raises:
+        InputError: if options exclude each other, or the folder of a file cannot be created.
+
+    """
+    if options.memory:
+        if options.store is not None:
+            raise InputError(f"--memory and --store {options.store} cannot be used together")
+        return "memory", None
+    if options.store is not None and "://" in options.store:
+        # The URL may contain a password.
+        scheme, _, rest = options.store.partition("://")
+        return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}", options.store
+    path = default_store() if options.store is None else Path(options.store)
+    if path.is_dir():
+        raise InputError(f"--store {path} is a folder; name a file, such as {path / 'jobs.db'}")
+    try:
+        # Models and results are no business of other users.
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"--store cannot create the folder {path.parent}: {error.strerror}; name another file"
+        ) from None
+    return str(path), path
+
+
+def _pipelines_of(options: JobOptions) -> Mapping[str, str]:
+    """Return the pipelines by name.
+
+    Raises:
+        InputError: if a value is not NAME=TEXT.
+        PipelineSyntaxError: if a text does not parse.
+        UnknownPassError: if a text names an unknown pass.
+
+    """
+    pipelines = {"default": ""}
+    for item in options.pipelines or ():
+        name, equals, text = item.partition("=")
+        if not equals or not name.strip() or not text.strip():
+            raise InputError(f"--pipeline must be NAME=TEXT, such as fast=onnx.Simplify, got {item!r}")
+        pipelines[name.strip()] = pipeline_text(text.strip())
+        read_pipeline(pipelines[name.strip()])
+    return pipelines
+
+
+def _tokens_of(options: TokenOptions) -> Any:
+    """Return the tokens of the file; None if there is no file.
+
+    Raises:
+        InputError: if the file cannot be read, or has no token.
+
+    """
+    if options.token_file is None:
+        return None
+    auth: Any = import_module("apass.service.http.auth")
+    tokens: Any = auth.Tokens.read(options.token_file)
+    if not len(tokens):
+        raise InputError(f"--token-file {options.token_file} has no token; add one with --new-token TENANT")
+    return tokens
+
+
+def _add_token(options: TokenOptions, tenant: str) -> None:
+    """Add a token to the file, and print it.
+
+    Raises:
+        InputError: if the options are incomplete, or the file cannot be used.
+
+    """
+    path = options.token_file
+    if path is None:
+        raise InputError("--new-token needs a file for the hash of the token; add --token-file FILE")
+    auth: Any = import_module("apass.service.http.auth")
+    scopes = [word.strip() for word in options.scope.split(",") if word.strip()]
+    known = [str(scope) for scope in auth.TokenScope]
+    for scope in scopes:
+        if scope not in known:
+            raise InputError(f"--scope: unknown scope {scope!r}{did_you_mean(scope, known, listing='scopes are ')}")
+    try:
+        secret, token = auth.new_token(tenant, scopes)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    text = ""
+    if path.exists():
+        auth.Tokens.read(path)
+        text = path.read_text("utf-8")
+        text += "" if not text or text.endswith("\n") else "\n"
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # The hashes are no secrets, but which tenants there are is no business of others.
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    write_whole(path, f"{text}{json.dumps(token.as_json())}\n")
+    echo(secret)
+    permits = ", ".join(sorted(str(scope) for scope in token.scopes))
+    print_error(f"this token of {tenant!r} permits {permits}; it is shown only once, and {path} has its hash")
