@@ -23,6 +23,8 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "replay": "Run the failed pass of a reproducer on the recorded module and context.",
         "reduce": "Write a smaller reproducer, with which the pass fails in the same way.",
         "serve": "Serve jobs over HTTP, until Ctrl-C or SIGTERM.",
+        "submit": "Optimize models on a server, and write the results.",
+        "jobs": "List, show, cancel or repeat the jobs of a server, and get their results.",
         "cache": "Show, explain or delete the results that `apass opt --cache` stores.",
     }
 )

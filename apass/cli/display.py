@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from apass.cli.errors import failure_text, print_error
+from apass.cli.errors import failure_text, kind_of, print_error
 from apass.cli.inputs import Job
 from apass.cli.instruments import RunObserver
 from apass.cli.optimize import JobResult
@@ -253,7 +253,7 @@ def _table(results: Sequence[JobResult], width: int, has_all_passes: bool) -> Te
 
 def _outcome(result: JobResult) -> str:
     if result.error is not None:
-        return type(result.error).__name__
+        return printable(kind_of(result.error))
     count = sum(result.cached.values())
     cached = f"{count} cached" if count else ""
     return " ".join(("ok", ", ".join(filter(None, (printable(result.remark), cached))))).rstrip()

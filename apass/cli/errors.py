@@ -35,6 +35,7 @@ __all__ = [
     "errors_as_lines",
     "errors_in",
     "failure_text",
+    "kind_of",
     "notes_of",
     "print_error",
     "rename_in_error",
@@ -140,8 +141,23 @@ def errors_in(error: BaseException) -> Sequence[BaseException]:
     return cast("BaseExceptionGroup[BaseException]", error).exceptions if isinstance(error, BaseExceptionGroup) else ()
 
 
+def kind_of(error: BaseException) -> str:
+    """Return the name of the class of an error, possibly one of a server."""
+    failure = _remote_failure(error)
+    return type(error).__name__ if failure is None else str(failure.kind)
+
+
+def _remote_failure(error: BaseException) -> Any:
+    """Return the failure of a job of a server; None for other errors."""
+    # By its name: only the commands for servers import its module.
+    return getattr(error, "failure", None) if type(error).__name__ == "JobFailedError" else None
+
+
 def text_of(error: BaseException) -> str:
     """Return the text of an error, or what its `__str__` raised."""
+    failure = _remote_failure(error)
+    if failure is not None:
+        return str(failure.message)
     try:
         return str(error)
     except Exception as raised:  # the class of a user may raise anything
@@ -183,7 +199,7 @@ def _lines(error: BaseException) -> Iterator[str]:
     The note that names pass, function and module comes first. Each level of nesting is indented. The traceback of a
     worker is left out, as those of this process are.
     """
-    summary = f"{type(error).__name__}: {text_of(error)}"
+    summary = f"{kind_of(error)}: {text_of(error)}"
     where = [note for note in notes_of(error) if is_whereabouts(note)]
     notes = [note for note in notes_of(error) if not is_whereabouts(note)]
     inner_texts = ["\n".join(_lines(other)) for other in errors_in(error)]

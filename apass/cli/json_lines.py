@@ -2,10 +2,10 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from apass.cli.errors import errors_in, notes_of
+from apass.cli.errors import errors_in, kind_of, notes_of, text_of
 from apass.cli.instruments import RunObserver
 from apass.cli.optimize import JobResult
 from apass.cli.output_files import OutputError
@@ -26,13 +26,21 @@ class JsonLines(RunObserver):
         output: where the lines are written.
         diagnostics: what the passes emit.
         streams: replaces the temporary files of `-`.
+        more: returns further members for a model.
 
     """
 
-    def __init__(self, output: DataOutput, diagnostics: DiagnosticContext, streams: ModelStreams) -> None:
+    def __init__(
+        self,
+        output: DataOutput,
+        diagnostics: DiagnosticContext,
+        streams: ModelStreams,
+        more: Callable[[JobResult], Mapping[str, Any]] | None = None,
+    ) -> None:
         self._output = output
         self._diagnostics = diagnostics
         self._streams = streams
+        self._more = more
         self._seen = 0
         self._by_model: Final[defaultdict[str, list[Diagnostic]]] = defaultdict(list)
         self._error: OSError | None = None
@@ -74,6 +82,7 @@ class JsonLines(RunObserver):
             "remark": result.remark,
             "error": None if error is None else error_as_json(error),
             "diagnostics": [_diagnostic_as_json(item, self._streams) for item in self._diagnostics_of(job.name)],
+            **({} if self._more is None else self._more(result)),
         }
 
     def _diagnostics_of(self, name: str) -> list[Diagnostic]:
@@ -89,8 +98,8 @@ class JsonLines(RunObserver):
 def error_as_json(error: BaseException) -> dict[str, Any]:
     """Return type, message and notes of an error, and the errors of a group."""
     return {
-        "type": type(error).__name__,
-        "message": str(error),
+        "type": kind_of(error),
+        "message": text_of(error),
         "notes": notes_of(error),
         "errors": [error_as_json(inner) for inner in errors_in(error)],
     }

@@ -1,0 +1,104 @@
+"""`--server` and `--token`: the server of a command, and its client."""
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Annotated, Any, Final
+
+import typer
+
+from apass.service.errors import ServerUnavailableError
+
+__all__ = ["ServerOptions", "check_server", "client_of"]
+
+SERVER_PANEL: Final = "Server"
+"""The panel of `--help` that lists the options of the server."""
+
+FIRST_SECONDS: Final = 2.0
+"""Seconds for which the first request is repeated. A server that was never there is reported soon."""
+
+SERVER: Final = "APASS_SERVER"
+"""Environment variable with the URL of the server."""
+
+TOKEN: Final = "APASS_TOKEN"
+"""Environment variable with the token."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions:
+    """The options of the server; a dataclass for `with_options`."""
+
+    server: Annotated[
+        str,
+        typer.Option(
+            "--server",
+            metavar="URL",
+            envvar=SERVER,
+            show_envvar=False,
+            help=f"Use this server; unix:PATH is a Unix socket. The variable {SERVER} may name it.",
+            rich_help_panel=SERVER_PANEL,
+        ),
+    ] = "http://127.0.0.1:8000"
+    """The URL of the server."""
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token",
+            metavar="TOKEN",
+            envvar=TOKEN,
+            show_envvar=False,
+            help=f"Send this token; the variable {TOKEN} keeps it out of lists of processes.",
+            rich_help_panel=SERVER_PANEL,
+        ),
+    ] = None
+    """The token; None for a server without authentication."""
+    patience: Annotated[
+        float,
+        typer.Option(
+            "--retry-for",
+            metavar="SECONDS",
+            min=0.1,
+            help="Repeat requests for this time if the server cannot be reached or is busy.",
+            rich_help_panel=SERVER_PANEL,
+        ),
+    ] = 60.0
+    """Seconds for which a request is repeated."""
+    backend: Annotated[
+        str,
+        typer.Option("--backend", help="Set the event loop: asyncio or trio.", rich_help_panel=SERVER_PANEL),
+    ] = "asyncio"
+    """The event loop."""
+
+
+def client_of(options: ServerOptions, *, retry_seconds: float | None = None) -> Any:
+    """Return a `Client` of the server.
+
+    Parameters:
+        options: the options.
+        retry_seconds: seconds for which a request is repeated, in place of those of the options.
+
+    Raises:
+        InputError: if the URL or the token is not one.
+        MissingExtraError: if httpx is not installed.
+
+    """
+    # Imported late, so that `--help` works without httpx.
+    client: Any = import_module("apass.service.client")
+    seconds = options.patience if retry_seconds is None else retry_seconds
+    return client.Client(options.server, token=options.token, retry_seconds=seconds)
+
+
+async def check_server(options: ServerOptions) -> None:
+    """Ask the server for its status, so that a wrong URL or token is reported at once.
+
+    Raises:
+        ServerUnavailableError: if it cannot be reached.
+        AccessError: if the token is not valid.
+
+    """
+    async with client_of(options, retry_seconds=min(options.patience, FIRST_SECONDS)) as client:
+        try:
+            await client.status()
+        except ServerUnavailableError as error:
+            raise ServerUnavailableError(
+                f"{error}; start it with `apass serve`, or name another with --server"
+            ) from None
