@@ -10,10 +10,9 @@ from shutil import which
 from typing import Any
 
 import pytest
-import typer.main
 import yaml
 
-from apass.cli.app import app
+from apass.cli.app import load_command
 from tests.helpers.repository import ROOT
 
 FOLDER = ROOT / "examples/service"
@@ -47,9 +46,7 @@ def served() -> Iterator[tuple[str, list[str]]]:
 
 @pytest.mark.parametrize(("file", "arguments"), list(served()), ids=[file for file, _ in served()])
 def test_arguments_are_those_of_the_command(file: str, arguments: list[str]) -> None:
-    command: Any = typer.main.get_command(app)
-    serve = command.commands["serve"]
-    context = serve.make_context("serve", list(arguments), resilient_parsing=False)
+    context = load_command("serve").make_context("serve", list(arguments))
     assert str(context.params["token_file"]).endswith(("tokens.json", "tokens"))
 
 
