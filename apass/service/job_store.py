@@ -181,7 +181,7 @@ class JobStore(Protocol):
     async def expire(self, max_age: float | None, max_bytes: int | None) -> int:
         """Remove jobs that ended too long ago; return how many.
 
-        If all blobs have more than `max_bytes`, the jobs that ended first are removed.
+        If all blobs have more than `max_bytes`, the oldest jobs that have ended are removed.
         """
         ...
 

@@ -135,13 +135,12 @@ class MemoryJobStore:
         limit = float("-inf") if max_age is None else time() - max_age
         total = sum(len(blob.data) for blob in self._blobs.values())
         removed = 0
-        ended = [job for job in self._jobs.values() if job.ended]
-        for job in sorted(ended, key=lambda job: job.finished or 0.0):
+        for job_id in tuple(self._ids):
+            job = self._jobs[job_id]
             is_too_large = max_bytes is not None and total > max_bytes
-            if not is_too_large and (job.finished or 0.0) >= limit:
-                break
-            total -= self._forget(job)
-            removed += 1
+            if job.ended and (is_too_large or (job.finished or 0.0) < limit):
+                total -= self._forget(job)
+                removed += 1
         return removed
 
     async def remove(self, job_id: str) -> bool:

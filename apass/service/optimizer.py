@@ -609,13 +609,6 @@ class Optimizer:
 
     async def _accept(self, live: LiveJob, blob: Blob) -> tuple[LiveJob | None, JobRecord]:
         """Store a job, and queue it unless it is done already."""
-        try:
-            return await self._store(live, blob)
-        except JobsUnavailableError as error:
-            self._dispatcher.health.note_failure(error)
-            raise
-
-    async def _store(self, live: LiveJob, blob: Blob) -> tuple[LiveJob | None, JobRecord]:
         record = live.record
         if record.idempotency_key is not None:
             # Not only `add` looks for it: the earlier job may not be stored yet.
@@ -696,8 +689,7 @@ class Optimizer:
                 for job_id in tuple(self._doubtful):
                     try:
                         record = await self.store.find(job_id)
-                    except JobsUnavailableError as error:
-                        self._dispatcher.health.note_failure(error)
+                    except JobsUnavailableError:
                         break
                     live = self._doubtful.pop(job_id, None)
                     if live is not None and record is not None:

@@ -53,7 +53,10 @@ class StoreHealth:
             while self.error is not None:
                 await self.pause()
                 try:
-                    await self._store.find("")
+                    with anyio.fail_after(PAUSE[1]):
+                        await self._store.find("")
+                except TimeoutError:
+                    continue
                 except JobsUnavailableError as error:
                     self.error = error
                 else:

@@ -60,12 +60,12 @@ async def test_reused_result_must_exist() -> None:
     assert await store.find(job(1).id) is None
 
 
-async def test_jobs_that_ended_first_expire_first() -> None:
+async def test_oldest_jobs_that_ended_expire_first() -> None:
     store = MemoryJobStore()
-    for number, finished in ((1, 30.0), (2, 10.0), (3, 20.0)):
+    await store.add(job(1), MODEL)
+    for number, finished in ((3, 30.0), (2, 20.0), (4, 10.0)):
         await store.add(job(number), MODEL)
         await store.update([done(number, bytes([number]) * 100, finished=finished)])
-    await store.add(job(4), MODEL)
     assert await store.expire(None, 250) == 1
     assert {found.id for found in (await store.list(JobQuery(tenant=None))).jobs} == {job(n).id for n in (1, 3, 4)}
     assert await store.expire(1.0, None) == 2
