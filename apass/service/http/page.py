@@ -69,7 +69,11 @@ _ICON: Final = (
     "opacity='.7'/%3E%3Crect x='4' y='16' width='10' height='4' rx='2' opacity='.45'/%3E%3C/svg%3E"
 )
 
-_TYPES: Final = {"js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8", "html": "text/html"}
+_TYPES: Final = {
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +88,16 @@ class StaticFile:
     """The content type."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     """The headers of the answer."""
+    is_folder: bool = False
+    """Whether the addresses in it are relative to a path that ends with a slash."""
 
     async def get(self, request: Request) -> Response:
         """Return the content."""
+        # Some applications serve the root of a mount without its slash, and remove their prefix from `path` only.
+        last = request.scope.get("raw_path", b"").partition(b"?")[0].rpartition(b"/")[2]
+        if self.is_folder and last:
+            # The dot keeps the address on this server, whatever the name is.
+            return Response(None, 307, {"location": f"./{last.decode('latin-1')}/"})
         headers = {"vary": "accept-encoding", **self.headers}
         accepted = [item.partition(";")[0].strip() for item in request.headers.get("accept-encoding", "").split(",")]
         if "gzip" not in accepted:
@@ -128,12 +139,12 @@ def page_files() -> Mapping[str, StaticFile]:
         script=add("live.js", (live / "live.js").read_bytes()),
         frame=frame,
     )
-    result["/"] = _file(page.encode(), _TYPES["html"], {"content-security-policy": PAGE_POLICY})
+    result["/"] = _file(page.encode(), _TYPES["html"], {"content-security-policy": PAGE_POLICY}, is_folder=True)
     return result
 
 
-def _file(data: bytes, media_type: str, headers: Mapping[str, str]) -> StaticFile:
-    return StaticFile(data, compress(data, mtime=0), media_type, headers)
+def _file(data: bytes, media_type: str, headers: Mapping[str, str], *, is_folder: bool = False) -> StaticFile:
+    return StaticFile(data, compress(data, mtime=0), media_type, headers, is_folder)
 
 
 def _dashed(headers: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -4,6 +4,7 @@ import socket
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Event
 from typing import Any, Literal
 
@@ -118,8 +119,8 @@ class _Uvicorn(uvicorn.Server):
 class LiveServer:
     """A server that can be stopped and started again on its port."""
 
-    store: JobStore = field(default_factory=MemoryJobStore)
-    """Where its jobs are kept."""
+    store: JobStore | Path = field(default_factory=MemoryJobStore)
+    """Where its jobs are kept; a path is that of a database."""
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     """The options of `create_app`."""
     gates: Gates = field(default_factory=Gates)

@@ -3,7 +3,9 @@
 import re
 from base64 import b64encode
 from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import pairwise
+from pathlib import Path
 
 import onnx
 import pytest
@@ -505,27 +507,59 @@ def test_reduced_motion_stops_animations(browser: Browser, server: LiveServer) -
 
 def test_page_reconnects_after_server_restart(browser: Browser) -> None:
     server = LiveServer()
-    with server.running():
-        server.submit("before.onnx")
-        context = live_page(browser, server, refused=True)
-        page = context.__enter__()
-        page.locator("a.job").click()
+    with ExitStack() as stack:
+        with server.running():
+            server.submit("before.onnx")
+            page = stack.enter_context(live_page(browser, server, refused=True))
+            page.locator("a.job").click()
+            state_is(page, "done")
+            expect(page.locator(".link")).to_have_text("live")
+        expect(page.locator(".link")).to_have_text("no connection")
+        expect(page.get_by_role("alert")).to_have_text("The server does not answer. Trying again\u2026")
+        # What is known stays in sight.
+        list_names(page, "before.onnx")
+        with server.running():
+            expect(page.locator(".link")).to_have_text("live")
+            expect(page.get_by_role("alert")).to_have_count(0)
+            server.submit("after.onnx", "slow")
+            list_names(page, "after.onnx", "before.onnx")
+            page.locator("a.job", has_text="after.onnx").click()
+            expect(page.locator(".pass.running")).to_have_count(2)
+            server.gates.opened.set()
+            state_is(page, "done")
+            stack.close()
+
+
+def test_equal_job_says_that_its_result_is_reused(browser: Browser, server: LiveServer) -> None:
+    with live_page(browser, server) as page:
+        submit(page, "first.onnx")
         state_is(page, "done")
-        expect(page.locator(".link")).to_have_text("live")
-    expect(page.locator(".link")).to_have_text("no connection")
-    expect(page.get_by_role("alert")).to_have_text("The server does not answer. Trying again\u2026")
-    # What is known stays in sight.
-    list_names(page, "before.onnx")
-    with server.running():
-        expect(page.locator(".link")).to_have_text("live")
-        expect(page.get_by_role("alert")).to_have_count(0)
-        server.submit("after.onnx", "slow")
-        list_names(page, "after.onnx", "before.onnx")
-        page.locator("a.job", has_text="after.onnx").click()
-        expect(page.locator(".pass.running")).to_have_count(2)
-        server.gates.opened.set()
+        submit(page, "second.onnx")
         state_is(page, "done")
-        context.__exit__(None, None, None)
+        expect(page.locator("a.job .took").first).to_have_text("reused")
+        # There are no events, so the report is shown.
+        expect(page.get_by_role("tab", name="Report")).to_have_attribute("aria-selected", "true")
+        page.get_by_role("tab", name="Passes").click()
+        expect(page.locator(".jobview .empty")).to_contain_text("the result is that of an equal job")
+
+
+def test_running_job_continues_after_server_restart(browser: Browser, tmp_path: Path) -> None:
+    server = LiveServer(store=tmp_path / "jobs.sqlite")
+    with ExitStack() as stack:
+        with server.running():
+            page = stack.enter_context(live_page(browser, server, refused=True))
+            submit(page, "lenet.onnx", "slow")
+            expect(page.locator(".pass.running .name")).to_have_text(["sequential", "Wait"])
+        expect(page.locator(".link")).to_have_text("no connection")
+        with server.running():
+            expect(page.locator(".link")).to_have_text("live")
+            # The passes are those of the new attempt.
+            expect(page.locator(".pass.running .name")).to_have_text(["sequential", "Wait"])
+            expect(page.locator(".pass")).to_have_count(3)
+            server.gates.opened.set()
+            state_is(page, "done")
+            expect(page.locator(".pass.running")).to_have_count(0)
+            stack.close()
 
 
 def test_token_is_kept_in_the_tab(browser: Browser) -> None:

@@ -2,11 +2,13 @@
 
 import gzip
 import re
+from typing import Any
 
 import httpx
 import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
+from starlette.types import Receive, Scope, Send
 
 from apass.service import Optimizer, create_app
 from apass.service.http.auth import Tokens, new_token
@@ -33,6 +35,7 @@ async def test_page_and_its_files_need_no_token() -> None:
         for path in paths:
             answer = await client.get(path)
             assert (answer.status_code, answer.headers["cache-control"]) == (200, "public, max-age=31536000, immutable")
+            assert answer.headers["content-type"].startswith(("text/javascript", "text/css", "text/html"))
         assert (await client.get("/v1/jobs")).status_code == 401
         assert (await client.get("/assets/sources.sha256")).status_code == 401
 
@@ -78,6 +81,18 @@ async def test_addresses_are_relative_to_the_mount() -> None:
         for path in ADDRESSES.findall(page.text):
             if path.startswith("assets/"):
                 assert (await client.get(path)).status_code == 200
+
+
+async def test_page_without_a_slash_is_redirected() -> None:
+    app: Any = create_app(Optimizer())
+
+    async def mount(scope: Scope, receive: Receive, send: Send) -> None:
+        # As Litestar does it.
+        await app({**scope, "path": "/", "raw_path": b"/tools/apass"}, receive, send)
+
+    async with client_of(mount) as client:
+        answer = await client.get("/tools/apass")
+        assert (answer.status_code, answer.headers["location"]) == (307, "./apass/")
 
 
 async def test_page_can_be_left_out() -> None:

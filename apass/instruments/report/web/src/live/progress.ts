@@ -15,7 +15,6 @@ export interface Active {
 }
 
 export class Progress {
-  attempt = 0;
   dropped = 0;
   finished = 0; // passes that contain no others
   private origin = 0; // seconds since 1970
@@ -87,11 +86,8 @@ export class Progress {
   }
 
   private addState(event: ServerEvent): void {
-    const attempt = Number(event.attempt ?? 0);
-    if (event.state === "running" && attempt > this.attempt) {
-      this.reset();
-      this.attempt = attempt;
-    }
+    // The passes of an attempt that was lost run again. An attempt that the server has ended is not counted.
+    if (event.state === "running" && this.runs.length) this.reset();
     if (event.state !== "running") this.closeAll(event.time);
   }
 

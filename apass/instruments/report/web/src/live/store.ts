@@ -227,7 +227,7 @@ class Jobs {
 
 /** Return whether a job is what was known of it before `other`. */
 export function isOlder(job: Job, other: Job | null | undefined): boolean {
-  return other != null && (job.attempts < other.attempts || (hasEnded(other) && !hasEnded(job)));
+  return other != null && ((job.started ?? 0) < (other.started ?? 0) || (hasEnded(other) && !hasEnded(job)));
 }
 
 export const jobs = new Jobs();
