@@ -225,7 +225,9 @@ class RemoteExecutor(ABC):
             return await batches.submit_all(items)
 
     def _calls(self, function: Callable[..., Any]) -> Batch:
-        label = f"function {getattr(function, '__qualname__', repr(function))!r}"
+        # The text of a partial contains addresses, and its arguments.
+        named: Any = getattr(function, "func", function)
+        label = f"function {getattr(named, '__qualname__', repr(named))!r}"
         return Batch(pack_call(function, label), self.timeout, label)
 
     async def _do_calls(self, batch: Batch, items: Sequence[Any]) -> list[Done[Any]]:

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from statistics import median
 from threading import Event
@@ -97,6 +98,11 @@ async def test_work_that_hangs_twice_raises_with_traceback() -> None:
     assert "work.py" in caught.value.__notes__[0]
     with pytest.raises(WorkerLostError, match="function 'hang' lost two workers"):
         await executor.call(work.hang)
+
+
+async def test_error_names_the_function_of_a_partial() -> None:
+    with pytest.raises(WorkerLostError, match=r"^function '_exit' lost two workers"):
+        await PROCESSES.call(partial(os._exit, 3))
 
 
 async def test_pass_timeout_is_not_retried() -> None:
