@@ -29,6 +29,7 @@ from apass.cli.user_modules import LoadOption
 from apass.core.config import find_option
 from apass.errors import ApassError, InputError, did_you_mean
 from apass.executors import ProcessExecutor
+from apass.service.jobs import ENDED, JobEvent, JobRecord, JobState
 from apass.service.limits import Limits
 from apass.util.files import write_whole
 from apass.util.text import count_of
@@ -411,7 +412,8 @@ class _Server:
         self._cache = cache
         self._service: Any = import_module("apass.service")
         self._http: Any = import_module("apass.service.server")
-        observers: list[Any] = [self._service.ServiceMetrics()]
+        self._unfinished = _UnfinishedJobs()
+        observers: list[Any] = [self._service.ServiceMetrics(), self._unfinished]
         self._otel: Any = None
         if jobs.otel:
             self._otel = import_module("apass.cli.instruments.otel_provider")
@@ -477,11 +479,12 @@ class _Server:
             late = Timer(self._drain * 2 + GRACE_SECONDS + LATE_SECONDS, _exit_late)
             late.daemon = True
             late.start()
+            self._unfinished.is_draining = True
             await optimizer.drain()
-            left = optimizer.status().jobs
+            left = len(self._unfinished.ids)
             http_stop.set()
-        kept = "are kept, and run at the next start" if self._is_durable else "are lost, because of --memory"
-        _announce(f"stopped; {count_of(left, 'unfinished job')} {kept}" if left else "stopped")
+        outcome = "kept for the next start" if self._is_durable else "lost, because of --memory"
+        _announce(f"stopped; {count_of(left, 'unfinished job')} {outcome}" if left else "stopped")
 
     @property
     def _shown_host(self) -> str:
@@ -531,6 +534,29 @@ class _Server:
         else:
             where = f"{count_of(executor.workers, 'worker')} of {self._workers.executor}"
         return f"keeps them in {self._place}, runs them in {where}"
+
+
+class _UnfinishedJobs:
+    """Knows the jobs that have not ended; an observer of the optimizer."""
+
+    def __init__(self) -> None:
+        self.ids: set[str] = set()
+        """The ids of the jobs."""
+        self.is_draining = False
+        """Whether the server ends. Jobs that are cancelled from then on are lost."""
+
+    def on_event(self, record: JobRecord, event: JobEvent) -> None:
+        """Note the state of a job."""
+        if event.kind != "state":
+            return
+        state = event.data["state"]
+        if state not in ENDED:
+            self.ids.add(record.id)
+        elif not (self.is_draining and state == JobState.CANCELLED):
+            self.ids.discard(record.id)
+
+    async def run(self, optimizer: Any) -> None:
+        """Do nothing besides."""
 
 
 def _announce(text: str) -> None:
