@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from apass.adapters.onnx import model_to_bytes
+from apass.executors import ProcessExecutor
 from apass.service import (
     Job,
     JobFailedError,
@@ -21,6 +22,7 @@ from apass.service import (
 from apass.service import optimizer as optimizer_module
 from apass.service.job_store import JobChange
 from tests.helpers.onnx_models import with_functions
+from tests.service import job_passes
 from tests.service.job_stores import FaultyStore
 from tests.service.loop_passes import PLAIN, Gate, add, reached
 
@@ -255,3 +257,45 @@ async def test_cancelled_caller_does_not_lose_stored_job() -> None:
         again = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN, idempotency_key="k")
         assert await again.result() == {"f": 1, "passed": 1}
     assert len(gate.started) == 1
+
+
+class SlowUpdate(FaultyStore):
+    """A store that waits within `update`, after it has stored the change."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entered, self.go = anyio.Event(), anyio.Event()
+
+    async def update(self, changes: Any) -> Any:
+        """Store changes."""
+        result = await super().update(changes)
+        self.entered.set()
+        await self.go.wait()
+        return result
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("executor", [None, ProcessExecutor(1)], ids=["loop", "process"])
+async def test_jobs_join_and_leave_while_attempt_begins(executor: ProcessExecutor | None) -> None:
+    assert job_passes.Increment is not None
+    store = SlowUpdate()
+    async with Optimizer({"increment": "jobs.Increment"}, store=store, executor=executor) as optimizer:
+
+        async def submit(number: int, deadline: float | None = None) -> Job[Any]:
+            return await optimizer.submit({"f": number}, pipeline="increment", options=PLAIN, deadline=deadline)
+
+        first, alone = await submit(1), await submit(2)
+        await store.entered.wait()
+        joined = [await submit(1), await submit(1, 1000)]
+        async with anyio.create_task_group() as group:
+            # Their work is not known to the worker yet.
+            group.start_soon(first.cancel)
+            group.start_soon(alone.cancel)
+            await anyio.wait_all_tasks_blocked()
+            store.go.set()
+        assert [await job.result() for job in joined] == 2 * [{"f": 2}]
+        assert {job.record.attempts for job in joined} == {1}
+        assert {job.record.state for job in (first, alone)} == {JobState.CANCELLED}
+        assert await (await submit(3)).result() == {"f": 4}
+        assert (optimizer.status().running, optimizer.status().queued) == (0, 0)
+    assert final_states(store) == {JobState.CANCELLED: 2, JobState.DONE: 3}
