@@ -154,8 +154,8 @@ def test_events_are_printed_until_the_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["show", "result", "report", "cancel", "retry", "events"])
-def test_unknown_job_is_one_line(command: str) -> None:
-    options = ["-o", "out"] if command in ("result", "report") else []
+def test_unknown_job_is_one_line(command: str, tmp_path: Path) -> None:
+    options = ["-o", str(tmp_path / "out")] if command in ("result", "report") else []
     result = apass("jobs", command, "0" * 32, *options)
     message = f"apass: there is no job '{'0' * 32}'; it may have expired\n"
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", message)
