@@ -5,6 +5,8 @@ pool, and responds with the result. Nothing is stored, and a client that loses i
 """
 
 import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Final
 
 import onnx
@@ -31,10 +33,15 @@ cost of new names for outputs of subgraphs.
 
 _PIPELINE: Final = onnx_ir.passes.Sequential(*(getattr(common, f"{name}Pass")() for name in PASSES))
 
-# Messages about single initializers would take longer than the passes.
-logging.getLogger("onnx_ir").setLevel(logging.ERROR)
 
-app = FastAPI()
+@asynccontextmanager
+async def _lifespan(_app: FastAPI) -> AsyncGenerator[None]:
+    # Messages about single initializers would take longer than the passes.
+    logging.getLogger("onnx_ir").setLevel(logging.ERROR)
+    yield
+
+
+app = FastAPI(lifespan=_lifespan)
 
 
 def optimize(data: bytes) -> bytes:
