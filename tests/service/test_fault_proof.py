@@ -140,14 +140,22 @@ class Proof:
         return await anyio.connect_tcp(self.url.host, self.url.port or 80)
 
 
+def is_worker(process: psutil.Process) -> bool:
+    """Return whether a process is a worker; libraries start other processes."""
+    try:
+        return any(argument.endswith("worker_main.py") for argument in process.cmdline())
+    except psutil.Error:
+        return False
+
+
 async def kill_workers(proof: Proof, random: Random) -> None:
     """Kill one worker after each two hundred jobs."""
     for goal in range(200, JOBS, 200):
         while proof.done < goal:  # noqa: ASYNC110  the clients have no event for each job
             await anyio.sleep(0.01)
-        workers = psutil.Process().children()
+        workers = [child.pid for child in psutil.Process().children() if is_worker(child)]
         if workers:
-            os.kill(random.choice(workers).pid, signal.SIGKILL)
+            os.kill(random.choice(workers), signal.SIGKILL)
 
 
 async def all_jobs(optimizer: Optimizer) -> list[JobRecord]:
