@@ -106,7 +106,7 @@ class Body(httpx.AsyncByteStream):
 
     """
 
-    # httpx makes an async generator of a file, which a cancelled request does not close.
+    # httpx makes an async generator of any other body, which a failed request does not close: trio warns of it.
 
     CHUNK: Final = 1 << 16
 
@@ -373,7 +373,7 @@ class Connection:
         request = self._client.build_request(method, path, params=params, headers=headers, timeout=timeout)
         if body is not None:
             request.headers["content-length"] = str(body.size)
-            request.stream = body
+        request.stream = Body([], 0) if body is None else body
         try:
             response = await self._client.send(request, stream=True)
         except httpx.TransportError as error:

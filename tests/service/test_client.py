@@ -1,11 +1,13 @@
 """`Client` with real servers, whose connections break."""
 
-from collections.abc import AsyncGenerator, MutableMapping
+import gc
+from collections.abc import AsyncGenerator, AsyncIterable, MutableMapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx
 import pytest
 from anyio.lowlevel import checkpoint
 
@@ -409,6 +411,20 @@ async def test_retries_end_after_their_time() -> None:
             with pytest.raises(ServerUnavailableError, match=f"the server {faulty} cannot be reached"):
                 await client.status()
         assert len(proxy.faults) < 9_999
+
+
+async def test_failed_request_leaves_no_generator(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(_transport: httpx.AsyncHTTPTransport, request: httpx.Request) -> httpx.Response:
+        assert isinstance(request.stream, AsyncIterable)
+        async for _ in request.stream:
+            break
+        raise httpx.WriteError("the connection was closed")
+
+    monkeypatch.setattr(httpx.AsyncHTTPTransport, "handle_async_request", fail)
+    async with Client("http://127.0.0.1:9", retry_seconds=0.001) as client:
+        with pytest.raises(ServerUnavailableError):
+            await client.status()
+    gc.collect()  # trio warns of each async generator that was not closed
 
 
 async def test_silent_server_exceeds_the_timeout() -> None:

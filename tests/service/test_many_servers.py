@@ -20,6 +20,7 @@ import distributed
 import httpx
 import pytest
 
+from apass.service.connection import Body
 from tests.service.models import model_of, number_of
 from tests.service.postgres import PostgresServer, needs_postgres, running_postgres
 
@@ -90,8 +91,10 @@ class Clients:
         """Send a request to one server after the other until one answers."""
         while True:
             url = self.urls[next(self._turns) % len(self.urls)]
+            request = http.build_request(method, url + path, **options)
+            request.stream = Body([request.content], len(request.content))
             try:
-                answer = await http.request(method, url + path, **options)
+                answer = await http.send(request)
             except httpx.TransportError:
                 answer = None
             if answer is not None and answer.status_code not in (429, 503):
