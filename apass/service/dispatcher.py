@@ -23,7 +23,7 @@ from apass.service.live_job import LiveJob
 from apass.service.runners import JobRunner
 from apass.service.signal import Signal
 from apass.service.store_health import StoreHealth
-from apass.service.work import INLINE, Work, WorkResult, describe_failure, remove_files
+from apass.service.work import INLINE, SMALL, Work, WorkResult, describe_failure, remove_files
 
 __all__ = ["Dispatcher", "lost_failure"]
 
@@ -434,6 +434,12 @@ class Dispatcher:
         self._charge(item, result.seconds)
         state = JobState.DONE if result.failure is None else JobState.FAILED
         if item.jobs:
+            data = result.result
+            if data is None and result.failure is None and item.work is not None:
+                data = item.work.model
+            if isinstance(data, bytes) and len(data) <= SMALL:
+                for live in item.jobs.values():
+                    live.result = data
             self._end_all(item, state, result.failure, result)
         elif isinstance(result.result, Path):
             result.result.unlink(missing_ok=True)

@@ -74,6 +74,11 @@ class Job(Generic[ResultT]):
             self._record = self._live.record
         return self._record
 
+    @property
+    def recent_result(self) -> bytes | None:
+        """The bytes of a small result that was computed just now; None to read the store."""
+        return self._live.result if self._live is not None and self.record.state is JobState.DONE else None
+
     async def wait(self) -> JobRecord:
         """Wait until the job has ended, and return its record.
 

@@ -55,6 +55,8 @@ class LiveJob:
         """Whether another process has run it before."""
         self.has_run: bool = False
         """Whether this process has begun an attempt."""
+        self.result: bytes | None = None
+        """The bytes of its result, if they are few and this process has computed them."""
         self.running_pass: str = ""
         """The pass that was started last, to name the cause of a lost worker."""
         self._limit = limit

@@ -19,7 +19,9 @@ __all__ = ["blob_response", "file_name"]
 _RANGE: Final = re.compile(r"bytes=(\d{0,15})-(\d{0,15})")
 
 
-async def blob_response(request: Request, store: JobStore, digest: str, size: int, *, name: str, kind: str) -> Response:
+async def blob_response(
+    request: Request, store: JobStore, digest: str, size: int, *, name: str, kind: str, data: bytes | None = None
+) -> Response:
     """Return an answer that streams a blob from the store.
 
     It has an `ETag`, and supports `HEAD`, `If-None-Match` and a single `Range`.
@@ -31,6 +33,7 @@ async def blob_response(request: Request, store: JobStore, digest: str, size: in
         size: its size.
         name: the name of the file at the client.
         kind: the suffix of model files.
+        data: the bytes of the blob, if they are known, and at most CHUNK.
 
     Raises:
         NoResultError: if the blob has expired.
@@ -57,7 +60,7 @@ async def blob_response(request: Request, store: JobStore, digest: str, size: in
     headers["content-length"] = str(last - first + 1)
     try:
         # The headers must not be sent before it is known that there is a body.
-        chunk = await store.read(digest, first // CHUNK)
+        chunk = await store.read(digest, first // CHUNK) if data is None else data
     except KeyError:
         raise NoResultError(f"{name} has expired") from None
     if request.method == "HEAD":

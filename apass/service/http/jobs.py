@@ -144,7 +144,7 @@ class JobHandlers:
         if seconds is None or not record.ended:
             return self._job(request, record, 202, headers)
         if "application/octet-stream" in request.headers.get("accept", ""):
-            response = await self._result(request, record)
+            response = await self._result(request, record, job.recent_result)
             response.headers.update(headers)
             return response
         return self._job(request, record, 200, headers)
@@ -185,7 +185,7 @@ class JobHandlers:
         job, seconds = await self._find(request, TokenScope.READ), _query(request, "wait").seconds("wait")
         record = job.record if seconds is None else await self._wait(request, job, seconds)
         try:
-            return await self._result(request, await self._stored(request, job, record))
+            return await self._result(request, await self._stored(request, job, record), job.recent_result)
         except JobFailedError as error:
             # This request is right; it conflicts with the state of the job.
             return problem_of(error, 409, job=job.id)
@@ -318,7 +318,7 @@ class JobHandlers:
             raise JobsUnavailableError(f"the end of job {record.id} is not stored yet; repeat the request")
         return stored
 
-    async def _result(self, request: Request, record: JobRecord) -> Response:
+    async def _result(self, request: Request, record: JobRecord, data: bytes | None) -> Response:
         """Return the bytes of the result of a job.
 
         Raises:
@@ -334,7 +334,7 @@ class JobHandlers:
             raise JobCancelledError(f"job {record.id} was cancelled, so that it has no result")
         name, kind = file_name(record.name, record.result_kind), record.result_kind
         return await blob_response(
-            request, self._optimizer.store, record.result_digest, record.result_size, name=name, kind=kind
+            request, self._optimizer.store, record.result_digest, record.result_size, name=name, kind=kind, data=data
         )
 
     @asynccontextmanager

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping, MutableMapping
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -260,6 +261,7 @@ def _is_local_client(scope: Scope) -> bool:
     return _is_loopback(str(client[0]))
 
 
+@lru_cache(maxsize=1000)
 def _is_loopback(text: str) -> bool:
     try:
         address = ip_address(text.partition("%")[0])
