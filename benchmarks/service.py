@@ -6,6 +6,10 @@ Servers and load generator are processes of their own, and use the loopback inte
 models, all of which are different. Both servers run the same six passes of onnx_ir. The peer is `service_peer.py`:
 FastAPI, `run_in_threadpool`, nothing stored. Ours has two worker processes, and records no report.
 
+There are two sets of models. **Networks** are the image classifiers of the test data of onnx with at most 20,000 bytes,
+which have 38 to 105 nodes. **Operators** are its tests of single operators, with about two nodes: the passes take less
+time than a request, so that the rows show what a job itself costs. They have no bound for the throughput.
+
 Times are those of uvicorn on asyncio. They depend on the number of processors: here, servers, workers and clients share
 them.
 """
@@ -18,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -49,7 +53,10 @@ KEPT: Final = 200
 """Results of both servers that are compared."""
 
 SMALL: Final = 10_000
-"""Bytes of the largest model in the quick list. The few larger files are networks without weights."""
+"""Bytes of the largest operator in the quick list."""
+
+LARGEST_NETWORK: Final = 20_000
+"""Bytes of the largest network. Its weights are computed by nodes."""
 
 LAG: Final = 0.05
 """The limit for the 99th percentile of the delays of the event loop, in seconds."""
@@ -65,7 +72,7 @@ LONGEST: Final = 600.0
 
 
 def corpus(path: Path, *, quick: bool = False) -> Path:
-    """Write a pickled list of small models.
+    """Write a pickled list of single operators.
 
     The quick list is that of files, which need not be created first.
     """
@@ -177,6 +184,13 @@ def server(**options: Any) -> Generator[Server]:
         process.wait()
 
 
+def networks(path: Path) -> Path:
+    """Write a pickled list of small networks."""
+    files = [file.read_bytes() for file in sorted(TEST_DATA.rglob("light_*.onnx"))]
+    path.write_bytes(pickle.dumps([data for data in files if len(data) <= LARGEST_NETWORK]))
+    return path
+
+
 def check_equal(ours: Path, other: Path) -> None:
     """Raise ValueError unless both servers have returned equal models."""
     for number, (our, peer) in enumerate(
@@ -189,47 +203,55 @@ def check_equal(ours: Path, other: Path) -> None:
 
 def throughput(rounds: int) -> None:
     """Compare the time for a model with that of the peer, with SQLite and in memory."""
-    count = 200 if session().quick else 5_000
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
-        models = corpus(folder / "models", quick=session().quick)
         servers = {
             "peer": stack.enter_context(server(pipeline=None)),
             "SQLite": stack.enter_context(server(pipeline=PIPELINE, store=str(folder / "jobs.db"), workers=WORKERS)),
             "memory": stack.enter_context(server(pipeline=PIPELINE, workers=WORKERS)),
         }
-        for kind, each in servers.items():
-            # The first models start the workers. The results of the first are compared.
-            each.load(models, "peer" if kind == "peer" else "call", KEPT, keep=folder / kind)
-        for kind in ("SQLite", "memory"):
-            check_equal(folder / kind, folder / "peer")
-        reports: dict[str, list[Report]] = {kind: [] for kind in servers}
-        delays: dict[str, list[float]] = {kind: [] for kind in servers}
-        costs: dict[str, list[tuple[float, float]]] = {kind: [] for kind in servers}
-        for index in range(rounds):
-            for kind, each in sorted(servers.items(), reverse=bool(index % 2)):
-                each.command("begin")
-                before = each.usage()
-                reports[kind].append(each.load(models, "peer" if kind == "peer" else "call", count))
-                after = each.usage()
-                delays[kind].append(percentile(each.command("end")["delays"], 99))
-                costs[kind].append((after.processor - before.processor, after.workers - before.workers))
-        for kind, bound in (("SQLite", 1.0), ("memory", 0.67)):
-            ours, other = ([each.seconds / count for each in reports[name]] for name in (kind, "peer"))
-            record_rounds(f"a model of {count}, 200 clients, {kind}", ours, other, bound, PEER)
-        for kind in ("SQLite", "memory"):
-            lag = statistics.median(delays[kind])
-            record(f"delay of the event loop, 99th percentile, {kind}", lag, LAG, 1.0, "limit")
-        record("delay of the event loop, 99th percentile, peer", statistics.median(delays["peer"]))
-        for kind in servers:
-            own, workers = (statistics.median(column) / count for column in zip(*costs[kind], strict=True))
-            record(f"processor time of a model, {kind}, server", own)
-            if kind != "peer":
-                record(f"processor time of a model, {kind}, workers", workers)
-        for kind in servers:
-            record_percentiles(f"result of one request, {kind}", [each.completion for each in reports[kind]])
-        for kind in () if session().quick else ("SQLite", "memory"):
-            record_jobs(servers[kind], models, count, kind)
+        compare("network", servers, networks(folder / "networks"), {"SQLite": 1.0, "memory": 0.67}, rounds)
+        if not session().quick:
+            compare("operator", servers, corpus(folder / "operators"), {"SQLite": None, "memory": None}, rounds)
+
+
+def compare(
+    what: str, servers: Mapping[str, Server], models: Path, bounds: Mapping[str, float | None], rounds: int
+) -> None:
+    """Let all servers optimize the same models, and record the times."""
+    count = 100 if session().quick else 5_000
+    for kind, each in servers.items():
+        # The first models start the workers. The results of the first are compared.
+        each.load(models, "peer" if kind == "peer" else "call", min(KEPT, count), keep=models.with_name(kind))
+    for kind in bounds:
+        check_equal(models.with_name(kind), models.with_name("peer"))
+    reports: dict[str, list[Report]] = {kind: [] for kind in servers}
+    delays: dict[str, list[float]] = {kind: [] for kind in servers}
+    costs: dict[str, list[tuple[float, float]]] = {kind: [] for kind in servers}
+    for index in range(rounds):
+        for kind, each in sorted(servers.items(), reverse=bool(index % 2)):
+            each.command("begin")
+            before = each.usage()
+            reports[kind].append(each.load(models, "peer" if kind == "peer" else "call", count))
+            after = each.usage()
+            delays[kind].append(percentile(each.command("end")["delays"], 99))
+            costs[kind].append((after.processor - before.processor, after.workers - before.workers))
+    for kind, bound in bounds.items():
+        ours, other = ([each.seconds / count for each in reports[name]] for name in (kind, "peer"))
+        record_rounds(f"a model of {count}, 200 clients, {what}, {kind}", ours, other, bound, PEER)
+    for kind in bounds:
+        lag = statistics.median(delays[kind])
+        record(f"delay of the event loop, 99th percentile, {what}, {kind}", lag, LAG, 1.0, "limit")
+    record(f"delay of the event loop, 99th percentile, {what}, peer", statistics.median(delays["peer"]))
+    for kind in servers:
+        own, workers = (statistics.median(column) / count for column in zip(*costs[kind], strict=True))
+        record(f"processor time, {what}, {kind}, server", own)
+        if kind != "peer":
+            record(f"processor time, {what}, {kind}, workers", workers)
+    for kind in servers:
+        record_percentiles(f"result of one request, {what}, {kind}", [each.completion for each in reports[kind]])
+    for kind in () if session().quick else bounds:
+        record_jobs(servers[kind], models, count, f"{what}, {kind}")
 
 
 def record_jobs(each: Server, models: Path, count: int, kind: str) -> None:
