@@ -436,6 +436,7 @@ class Dispatcher:
         if item.jobs:
             data = result.result
             if data is None and result.failure is None and item.work is not None:
+                # The model is its own result.
                 data = item.work.model
             if isinstance(data, bytes) and len(data) <= SMALL:
                 for live in item.jobs.values():

@@ -11,6 +11,7 @@ import apass
 from apass.service import JobOptions, Limits, Optimizer
 from tests.helpers.http_servers import served
 from tests.service.http.models import IDENTITY, OPTIMIZED, RELU, Gate, Params, named
+from tests.service.job_stores import FaultyStore
 
 pytestmark = [pytest.mark.anyio, pytest.mark.network]
 
@@ -108,6 +109,20 @@ async def test_result_is_returned_at_once_if_accepted() -> None:
         assert (await client.get(answer.headers["location"])).json()["state"] == "done"
         failed = await client.post("/v1/jobs", params=params, content=b"junk", headers=headers)
         assert (failed.status_code, failed.json()["type"]) == (422, "urn:apass:JobFailedError")
+
+
+@pytest.mark.parametrize("model", [IDENTITY, RELU], ids=["changed", "unchanged"])
+async def test_fresh_result_needs_no_reading(model: bytes) -> None:
+    store = FaultyStore()
+    store.before.add("read")
+    async with served(onnx_optimizer(store=store)) as client:
+        headers = {"accept": "application/octet-stream"}
+        answer = await client.post("/v1/jobs", params={"suffix": "onnx", "wait": 30}, headers=headers, content=model)
+        assert answer.status_code == 200
+        assert len(onnx.load_from_string(answer.content).graph.node) == OPTIMIZED
+        # A later request reads the store.
+        path = answer.headers["location"]
+        assert (await client.get(f"{path}/result")).status_code == 503
 
 
 async def test_options_are_those_of_the_request() -> None:
