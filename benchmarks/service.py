@@ -6,9 +6,9 @@ Servers and load generator are processes of their own, and use the loopback inte
 models, all of which are different. Both servers run the same six passes of onnx_ir. The peer is `service_peer.py`:
 FastAPI, `run_in_threadpool`, nothing stored. Ours has two worker processes, and records no report.
 
-There are two sets of models. **Networks** are the image classifiers of the test data of onnx with at most 20,000 bytes,
-which have 38 to 105 nodes. **Operators** are its tests of single operators, with about two nodes: the passes take less
-time than a request, so that the rows show what a job itself costs. They have no bound for the throughput.
+There are two sets of models, with the same bounds. **Operators** are onnx's tests of single operators: their passes take
+less time than a request, so that the rows show what a job itself costs. **Networks** are the image classifiers of its
+test data with at most 20,000 bytes, which have 38 to 105 nodes.
 
 Times are those of uvicorn on asyncio. They depend on the number of processors: here, servers, workers and clients share
 them.
@@ -57,6 +57,9 @@ SMALL: Final = 10_000
 
 LARGEST_NETWORK: Final = 20_000
 """Bytes of the largest network. Its weights are computed by nodes."""
+
+BOUNDS: Final = {"SQLite": 1.0, "memory": 0.67}
+"""The limits for the time of a model, as a ratio to that of the peer."""
 
 LAG: Final = 0.05
 """The limit for the 99th percentile of the delays of the event loop, in seconds."""
@@ -210,20 +213,18 @@ def throughput(rounds: int) -> None:
             "SQLite": stack.enter_context(server(pipeline=PIPELINE, store=str(folder / "jobs.db"), workers=WORKERS)),
             "memory": stack.enter_context(server(pipeline=PIPELINE, workers=WORKERS)),
         }
-        compare("network", servers, networks(folder / "networks"), {"SQLite": 1.0, "memory": 0.67}, rounds)
+        compare("operator", servers, corpus(folder / "operators", quick=session().quick), rounds)
         if not session().quick:
-            compare("operator", servers, corpus(folder / "operators"), {"SQLite": None, "memory": None}, rounds)
+            compare("network", servers, networks(folder / "networks"), rounds)
 
 
-def compare(
-    what: str, servers: Mapping[str, Server], models: Path, bounds: Mapping[str, float | None], rounds: int
-) -> None:
+def compare(what: str, servers: Mapping[str, Server], models: Path, rounds: int) -> None:
     """Let all servers optimize the same models, and record the times."""
-    count = 100 if session().quick else 5_000
+    count = 200 if session().quick else 5_000
     for kind, each in servers.items():
         # The first models start the workers. The results of the first are compared.
-        each.load(models, "peer" if kind == "peer" else "call", min(KEPT, count), keep=models.with_name(kind))
-    for kind in bounds:
+        each.load(models, "peer" if kind == "peer" else "call", KEPT, keep=models.with_name(kind))
+    for kind in BOUNDS:
         check_equal(models.with_name(kind), models.with_name("peer"))
     reports: dict[str, list[Report]] = {kind: [] for kind in servers}
     delays: dict[str, list[float]] = {kind: [] for kind in servers}
@@ -236,10 +237,10 @@ def compare(
             after = each.usage()
             delays[kind].append(percentile(each.command("end")["delays"], 99))
             costs[kind].append((after.processor - before.processor, after.workers - before.workers))
-    for kind, bound in bounds.items():
+    for kind, bound in BOUNDS.items():
         ours, other = ([each.seconds / count for each in reports[name]] for name in (kind, "peer"))
         record_rounds(f"a model of {count}, 200 clients, {what}, {kind}", ours, other, bound, PEER)
-    for kind in bounds:
+    for kind in BOUNDS:
         lag = statistics.median(delays[kind])
         record(f"delay of the event loop, 99th percentile, {what}, {kind}", lag, LAG, 1.0, "limit")
     record(f"delay of the event loop, 99th percentile, {what}, peer", statistics.median(delays["peer"]))
@@ -250,7 +251,7 @@ def compare(
             record(f"processor time, {what}, {kind}, workers", workers)
     for kind in servers:
         record_percentiles(f"result of one request, {what}, {kind}", [each.completion for each in reports[kind]])
-    for kind in () if session().quick else bounds:
+    for kind in () if session().quick else BOUNDS:
         record_jobs(servers[kind], models, count, f"{what}, {kind}")
 
 
