@@ -20,7 +20,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import anyio
 import uvicorn
@@ -90,7 +90,9 @@ async def serve(options: Options) -> None:
     """Serve until the input ends."""
     state, listener = Server(), socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
     async with _application(options, state) as app, anyio.create_task_group() as group:
-        config = uvicorn.Config(app, log_level="warning", access_log=False, backlog=BACKLOG, lifespan="off")
+        # The peer has a lifespan; the optimizer of ours is open already.
+        lifespan: Literal["on", "off"] = "on" if options.pipeline is None else "off"
+        config = uvicorn.Config(app, log_level="warning", access_log=False, backlog=BACKLOG, lifespan=lifespan)
         server = uvicorn.Server(config)
         group.start_soon(server.serve, [listener])
         while not server.started:  # noqa: ASYNC110  uvicorn has no event for it
