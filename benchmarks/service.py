@@ -6,9 +6,9 @@ Servers and load generator are processes of their own, and use the loopback inte
 models, all of which are different. Both servers run the same six passes of onnx_ir. The peer is `service_peer.py`:
 FastAPI, `run_in_threadpool`, nothing stored. Ours has two worker processes, and records no report.
 
-There are two sets of models, with the same bounds. **Operators** are onnx's tests of single operators: their passes take
-less time than a request, so that the rows show what a job itself costs. **Networks** are the image classifiers of its
-test data with at most 20,000 bytes, which have 38 to 105 nodes.
+There are two sets of models, with the same bounds. **Operators** are onnx's tests of single operators: their passes
+take less time than a request, so that the rows show what a job itself costs. **Networks** are the image classifiers of
+its test data with at most 20,000 bytes, which have 38 to 105 nodes.
 
 Times are those of uvicorn on asyncio. They depend on the number of processors: here, servers, workers and clients share
 them.
@@ -48,6 +48,9 @@ WORKERS: Final = 2
 CLIENTS: Final = 200
 
 PEER: Final = "FastAPI by hand"
+
+MODELS: Final = 5_000
+"""Models of a load."""
 
 KEPT: Final = 200
 """Results of both servers that are compared."""
@@ -213,14 +216,20 @@ def throughput(rounds: int) -> None:
             "SQLite": stack.enter_context(server(pipeline=PIPELINE, store=str(folder / "jobs.db"), workers=WORKERS)),
             "memory": stack.enter_context(server(pipeline=PIPELINE, workers=WORKERS)),
         }
-        compare("operator", servers, corpus(folder / "operators", quick=session().quick), rounds)
+        models = {"operator": corpus(folder / "operators", quick=session().quick)}
         if not session().quick:
-            compare("network", servers, networks(folder / "networks"), rounds)
+            models["network"] = networks(folder / "networks")
+        for what, path in models.items():
+            compare(what, servers, path, rounds)
+        # The peer has no such jobs. From here on, the servers get models with different numbers.
+        for what, path in () if session().quick else models.items():
+            for kind in BOUNDS:
+                record_jobs(servers[kind], path, MODELS, f"{what}, {kind}")
 
 
 def compare(what: str, servers: Mapping[str, Server], models: Path, rounds: int) -> None:
     """Let all servers optimize the same models, and record the times."""
-    count = 200 if session().quick else 5_000
+    count = 200 if session().quick else MODELS
     for kind, each in servers.items():
         # The first models start the workers. The results of the first are compared.
         each.load(models, "peer" if kind == "peer" else "call", KEPT, keep=models.with_name(kind))
@@ -251,8 +260,6 @@ def compare(what: str, servers: Mapping[str, Server], models: Path, rounds: int)
             record(f"processor time, {what}, {kind}, workers", workers)
     for kind in servers:
         record_percentiles(f"result of one request, {what}, {kind}", [each.completion for each in reports[kind]])
-    for kind in () if session().quick else BOUNDS:
-        record_jobs(servers[kind], models, count, f"{what}, {kind}")
 
 
 def record_jobs(each: Server, models: Path, count: int, kind: str) -> None:
