@@ -295,7 +295,8 @@ async def test_cancelled_call_starts_no_pass_of_tvm(instruments: Callable[[], li
         group.start_soon(apass.from_tvm(nested(pausing.wait, pausing.later)), shared())
         await pausing.started.wait()
         group.cancel_scope.cancel()
-        await anyio.wait_all_tasks_blocked()
+        with anyio.CancelScope(shield=True):
+            await anyio.wait_all_tasks_blocked()
         pausing.release.set()
     assert pausing.ran == ["wait"]
 
