@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, Protocol, TypeVar, cast
 
 from apass.concurrency.limits import usable_cores
 from apass.concurrency.thread_batches import ThreadBatches, call_all
+from apass.core.executor import in_executor
 from apass.core.plugins import Offer, plugins
 from apass.errors import AdapterError, MissingExtraError
 from apass.util.delta_debugging import Shrinking
@@ -440,6 +441,8 @@ def _without_head(text: str, head: str) -> str:
 async def run_in_thread_if_safe(adapter: IRAdapter[ModT, Any], mod: ModT | None, work: Callable[[], R]) -> R:
     """Call `work`, in a thread if the IR is thread-safe and the module not small.
 
+    An executor has its own thread or process, and needs no further one.
+
     Parameters:
         adapter: the adapter of the module.
         mod: the module; None if there is none yet.
@@ -447,7 +450,7 @@ async def run_in_thread_if_safe(adapter: IRAdapter[ModT, Any], mod: ModT | None,
 
     """
     is_small = getattr(adapter, "is_small", None)
-    if not adapter.thread_safe or (mod is not None and is_small is not None and is_small(mod)):
+    if in_executor() or not adapter.thread_safe or (mod is not None and is_small is not None and is_small(mod)):
         return work()
     return cast("R", await _CALLS.run(partial(copy_context().run, work)))
 

@@ -17,6 +17,7 @@ __all__ = [
     "check_cancelled",
     "check_executor",
     "executor_in_force",
+    "in_executor",
     "send_message",
 ]
 
@@ -128,9 +129,17 @@ def executor_in_force(choice: ExecutorChoice) -> Executor | None:
 
     """
     # Work that already runs in an executor stays there: executors do not nest.
-    if choice is None or choice == "inline" or STOPPED.get() is not None:
+    if choice is None or choice == "inline" or in_executor():
         return None
     return _default_executor(choice) if isinstance(choice, str) else choice
+
+
+def in_executor() -> bool:
+    """Return whether the caller runs in an executor, such as a worker.
+
+    The event loop of a worker has no other work, so that long calls may block it.
+    """
+    return STOPPED.get() is not None
 
 
 def check_cancelled() -> None:

@@ -26,6 +26,7 @@ OWN = {
         "apass.core.changes.CHANGES",
         "apass.core.context.current_scope",
         "apass.core.draft.offer_draft",
+        "apass.core.executor.in_executor",
         "apass.core.draft.take_draft",
         "apass.util.files.PartFile",
         "apass.util.files.Prepared",

@@ -4,6 +4,7 @@ import logging
 import subprocess
 import sys
 import threading
+from contextvars import copy_context
 from typing import Any
 
 import anyio
@@ -19,6 +20,7 @@ from apass.adapters.onnx import ADAPTER
 from apass.adapters.onnx.outputs import Status, compare, evaluate
 from apass.adapters.onnx.passes import DEFAULT, TABLE, OnnxPass
 from apass.adapters.onnx.traversal import SMALL_NODES, is_small
+from apass.core.executor import STOPPED
 from apass.passes.registry import pass_options
 from apass.pipelines.parser import parse_pipeline
 from tests.helpers.onnx_models import chain, feeds, model_of, op_types, outputs, relu, run, spread, with_functions
@@ -274,8 +276,10 @@ def test_configured_logging_receives_records(caplog: pytest.LogCaptureFixture) -
     assert [record.name for record in caplog.records] == ["onnx_ir.passes.common.shape_inference"]
 
 
-@pytest.mark.parametrize("length", [SMALL_NODES, SMALL_NODES + 1])
-def test_large_models_run_in_a_thread(length: int) -> None:
+@pytest.mark.parametrize(
+    ("length", "in_worker"), [(SMALL_NODES, False), (SMALL_NODES + 1, False), (SMALL_NODES + 1, True)]
+)
+def test_large_models_run_in_a_thread(length: int, in_worker: bool) -> None:
     threads: list[int] = []
 
     def criteria(function: ir.Function) -> bool:
@@ -286,9 +290,12 @@ def test_large_models_run_in_a_thread(length: int) -> None:
     model.graph = chain(length - 4).graph
     model.graph.append(ir.node("f", domain="local", inputs=[model.graph.outputs[0]]))
     assert is_small(model) is (length <= SMALL_NODES)
-    run("onnx.Inline", model, criteria=criteria)
+    context = copy_context()
+    if in_worker:
+        context.run(STOPPED.set, bool)
+    context.run(run, "onnx.Inline", model, criteria=criteria)
     assert len(set(threads)) == 1
-    assert (threads[0] == threading.get_ident()) is (length <= SMALL_NODES)
+    assert (threads[0] == threading.get_ident()) is (length <= SMALL_NODES or in_worker)
 
 
 @pytest.mark.parametrize("count", [2**20, 2**20 + 1])

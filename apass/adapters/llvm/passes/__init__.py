@@ -17,6 +17,7 @@ from apass.adapters.llvm.library import TUNING, VERSION, run_on_functions, run_o
 from apass.adapters.llvm.passes.private_run import changed_functions
 from apass.adapters.llvm.passes.table import LEFT_OUT, PassEntry, function_passes, module_passes
 from apass.core.context import PassContext, waiting_for
+from apass.core.executor import in_executor
 from apass.core.info import PassInfo
 from apass.errors import AdapterError
 from apass.passes.base import ModulePass
@@ -236,8 +237,8 @@ def _check_module(info: PassInfo, mod: object) -> None:
 
 
 async def _in_thread(mod: Module, work: Callable[[], R], ctx: PassContext) -> R:
-    """Call `work`, in a thread unless the module is small."""
-    if ADAPTER.is_small(mod):
+    """Call `work`, in a thread unless the module is small, or this is an executor."""
+    if in_executor() or ADAPTER.is_small(mod):
         return work()
 
     def timed() -> R:

@@ -17,6 +17,7 @@ from anyio.lowlevel import RunVar
 from apass.core.adapter import IRAdapter, adapter_for
 from apass.core.context import PassContext, waiting_for
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel
+from apass.core.executor import in_executor
 from apass.core.info import PassInfo
 from apass.core.remarks import Remark
 from apass.core.run import current_module_name
@@ -66,7 +67,7 @@ _THREADS: RunVar[CapacityLimiter] = RunVar("apass_onnx_threads")
 class OnnxPass(InPlacePass[ir.Model]):
     """A pass of onnx_ir, run on a private copy of the model.
 
-    - The pass runs in a thread if the model is large, otherwise on the event loop.
+    - The pass runs in a thread if the model is large, otherwise on the event loop. An executor needs no thread.
     - The input model is not changed. If the pass changes nothing, the result is the input model itself.
     - Errors that onnx_ir only logs are emitted as warnings to `diag_ctx` of the context.
     - An invalid result, or a result with other inputs or outputs, raises VerifyError.
@@ -120,7 +121,7 @@ class OnnxPass(InPlacePass[ir.Model]):
         is_slow_scan = self._name in DRY_RUNS
         if not is_slow_scan and not self.has_work(mod):
             return mod
-        if is_small(mod):
+        if in_executor() or is_small(mod):
             return mod if is_slow_scan and not self.has_work(mod) else self._apply(mod, ctx)
         return self._in_thread(mod, ctx, is_slow_scan)
 
