@@ -3,13 +3,16 @@
 The functions do not change the models they receive.
 """
 
+import math
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy, deepcopy
+from operator import is_not
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 from onnx.serialization import registry
@@ -60,6 +63,20 @@ _PROTOBUF: Final = "protobuf"
 
 _SYNTAX: Final = "onnxtxt"
 """The format of ONNX's own syntax."""
+
+_SMALL: Final = 256
+"""Maximum number of elements of a tensor that is kept as a protobuf message, which onnx_ir writes the fastest."""
+
+_PLAIN_DATA: Final[dict[int, tuple[str, str]]] = {
+    onnx.TensorProto.FLOAT: ("float_data", "<f4"),
+    onnx.TensorProto.DOUBLE: ("double_data", "<f8"),
+    onnx.TensorProto.INT32: ("int32_data", "<i4"),
+    onnx.TensorProto.INT64: ("int64_data", "<i8"),
+}
+"""The field with the numbers of a tensor that has no raw data, and their type in raw data."""
+
+_LOCATION: Final = b"location"
+"""The key that each reference to external data has."""
 
 _CONVERTED: Final = "apass.tensor"
 """The key in the `meta` of a `TensorProtoTensor` under which its conversion to `ir.Tensor` is cached.
@@ -192,8 +209,9 @@ def model_from_bytes(data: bytes | bytearray | memoryview, source: str = "these 
         is_proto = isinstance(data, onnx.ModelProto)
         hint = "convert it with onnx_ir.from_proto(model)" if is_proto else "for a file, use load_model(path)"
         raise AdapterError(f"model_from_bytes needs the bytes of an ONNX model, got {kind_of(data)}; {hint}")
-    model = _deserialized(bytes(data), _PROTOBUF, source)
-    for tensor in _tensors(model):
+    data = bytes(data)
+    model = _deserialized(data, _PROTOBUF, source)
+    for tensor in _tensors(model) if _LOCATION in data else ():
         if isinstance(tensor, ir.ExternalTensor):
             message = f"tensor {quoted(tensor.name)} has its data in a file; load the model with load_model"
             raise AdapterError(f"{source}: {message}")
@@ -226,8 +244,7 @@ def external_files(path: Path) -> list[Path]:
 
     Errors are those of `load_model`.
     """
-    # A reference to external data has the key "location". Without it, skip the parsing.
-    if b"location" not in path.read_bytes():
+    if _LOCATION not in path.read_bytes():
         return []
     tensors = _tensors(load_model(path))
     return sorted({Path(tensor.path) for tensor in tensors if isinstance(tensor, ir.ExternalTensor)})
@@ -336,8 +353,9 @@ def _map_tensors(owner: ir.Graph | ir.Function, how: Callable[[Tensor], Tensor])
             attributes = node.attributes.data
             for name in [name for name, attr in attributes.items() if attr.type in TENSOR_TYPES]:
                 attr = attributes[name]
-                tensors = tuple(map(how, attribute_tensors(attr)))
-                if tensors:
+                old = attribute_tensors(attr)
+                tensors = tuple(map(how, old))
+                if any(map(is_not, tensors, old)):
                     new: Any = tensors[0] if attr.type is ir.AttributeType.TENSOR else tensors
                     attributes[name] = ir.Attr(name, attr.type, new, doc_string=attr.doc_string)
             for value in node.outputs:
@@ -371,9 +389,21 @@ def _converted(tensor: ir.TensorProtocol) -> Tensor:
     return ir.Tensor(array, tensor.dtype, metadata_props=dict(tensor.metadata_props), **names)
 
 
-def _without_proto(tensor: Tensor) -> Tensor:
-    # The message of one tensor keeps the whole file in memory.
-    return _converted(tensor) if type(tensor) is ir.TensorProtoTensor else tensor
+def _without_file(tensor: Tensor) -> Tensor:
+    """Return a tensor without the message of a file.
+
+    Each part of a message keeps all of it in memory.
+    """
+    if type(tensor) is not ir.TensorProtoTensor:
+        return tensor
+    old = tensor.raw
+    field, dtype = _PLAIN_DATA.get(old.data_type, ("", ""))
+    if not field or math.prod(old.dims) > _SMALL or old.doc_string or old.metadata_props:
+        return _converted(tensor)
+    data = old.raw_data if old.HasField("raw_data") else np.array(getattr(old, field), dtype).tobytes()
+    return ir.TensorProtoTensor(
+        onnx.TensorProto(dims=old.dims, data_type=old.data_type, name=old.name or None, raw_data=data)
+    )
 
 
 def _in_memory(tensor: Tensor) -> Tensor:
@@ -415,7 +445,7 @@ def _deserialized(data: bytes, model_format: str, source: str) -> ir.Model:
         check_structure(proto, data if model_format == _PROTOBUF else None)
         model = ir.from_proto(proto)
         for owner in owners(model):
-            _map_tensors(owner, _without_proto)
+            _map_tensors(owner, _without_file)
     except AdapterError as error:
         raise AdapterError(f"{source}: {error}") from None
     except Exception as error:

@@ -222,12 +222,12 @@ class _GraphCheck:
     def _initializers(self, tensors: Iterable[onnx.TensorProto]) -> Iterator[str]:
         names: set[str] = set()
         for tensor in tensors:
-            if tensor.name in names or not tensor.name:
-                yield f"{self.where} has {'two initializers' if tensor.name else 'an initializer'} named " + quoted(
-                    tensor.name
-                )
-            names.add(tensor.name)
-            yield from _tensor_problems(tensor, f"initializer {quoted(tensor.name)}")
+            name = tensor.name
+            if name in names or not name:
+                yield f"{self.where} has {'two initializers' if name else 'an initializer'} named {quoted(name)}"
+            names.add(name)
+            for problem in _tensor_problems(tensor):
+                yield f"initializer {quoted(name)} {problem}"
         self.defined.update(dict.fromkeys(names))
 
     def _node(self, index: int, node: onnx.NodeProto, captured: dict[str, str]) -> Iterator[str]:
@@ -236,14 +236,15 @@ class _GraphCheck:
             yield f"{self._describe(index, node)} uses the operator set {quoted(node.domain)}, which is not imported"
         names: set[str] = set()
         for attr in node.attribute:
-            if attr.name in names:
-                yield f"{self._describe(index, node)} has two attributes named {quoted(attr.name)}"
-            names.add(attr.name)
-            if attr.type == onnx.AttributeProto.UNDEFINED:
-                yield f"attribute {quoted(attr.name)} of {self._describe(index, node)} has no known type"
+            name = attr.name
+            if name in names:
+                yield f"{self._describe(index, node)} has two attributes named {quoted(name)}"
+            names.add(name)
+            if attr.type == _UNDEFINED:
+                yield f"attribute {quoted(name)} of {self._describe(index, node)} has no known type"
             for tensor in _tensors(attr):
-                where = f"attribute {quoted(attr.name)} of {self._describe(index, node)}"
-                yield from _tensor_problems(tensor, where)
+                for problem in _tensor_problems(tensor):
+                    yield f"attribute {quoted(name)} of {self._describe(index, node)} {problem}"
             for graph in _subgraphs(attr):
                 where = f"subgraph {quoted(graph.name)} of {self._describe(index, node)}"
                 inner = _GraphCheck(where, self.domains)
@@ -279,7 +280,11 @@ def _undecoded(proto: onnx.ModelProto, encoded: bytes | None) -> Iterator[str]:
         kind = message.DESCRIPTOR.name
         # Do not read the data of tensors, which may be large.
         names = ("name", "doc_string", "external_data", "metadata_props") if kind == "TensorProto" else None
-        fields = message.ListFields() if names is None else [(_TENSOR[name], getattr(message, name)) for name in names]
+        fields = (
+            message.ListFields()
+            if names is None
+            else [(_TENSOR_FIELDS[name], getattr(message, name)) for name in names]
+        )
         for descriptor, value in fields:
             is_message, is_text, is_repeated = _field_kind(descriptor)
             if is_message:
@@ -336,7 +341,8 @@ def _default_problems(attr: onnx.AttributeProto, where: str) -> Iterator[str]:
     if _subgraphs(attr):
         yield f"{where} has a graph as its default value, which onnx_ir does not support"
     for tensor in _tensors(attr):
-        yield from _tensor_problems(tensor, where)
+        for problem in _tensor_problems(tensor):
+            yield f"{where} {problem}"
 
 
 def _import_problems(where: str, imports: Iterable[onnx.OperatorSetIdProto]) -> Iterator[str]:
@@ -352,29 +358,30 @@ def _import_problems(where: str, imports: Iterable[onnx.OperatorSetIdProto]) -> 
             yield f"{where} imports two versions of operator set {quoted(domain)}: {versions[domain]} and {version}"
 
 
-def _tensor_problems(tensor: onnx.TensorProto, where: str) -> Iterator[str]:
+def _tensor_problems(tensor: onnx.TensorProto) -> Iterator[str]:
+    """Iterate over the errors of a tensor, as what follows its name in a message."""
     if tensor.HasField("segment"):
-        yield f"{where} is one segment of a tensor, which onnx_ir does not support"
+        yield "is one segment of a tensor, which onnx_ir does not support"
     try:
         dtype = ir.DataType(tensor.data_type)
     except ValueError:
         dtype = ir.DataType.UNDEFINED
     if dtype is ir.DataType.UNDEFINED:
-        yield f"{where} has the unknown data type {tensor.data_type}"
+        yield f"has the unknown data type {tensor.data_type}"
         return
     dims = list(tensor.dims)
     # numpy multiplies the dimensions other than 0, and rejects a product that overflows.
     if min(dims, default=0) < 0 or math.prod(filter(None, dims)) > _BIGGEST_COUNT:
-        yield f"{where} has the shape {_shown(dims)}, expected up to {_BIGGEST_COUNT:,} elements in each direction"
+        yield f"has the shape {_shown(dims)}, expected up to {_BIGGEST_COUNT:,} elements in each direction"
         return
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         for entry in tensor.external_data:
             if entry.key in ("offset", "length") and not (entry.value.isascii() and entry.value.isdecimal()):
-                yield f"{where} has the {entry.key} {quoted(entry.value)} of external data, expected a number of bytes"
+                yield f"has the {entry.key} {quoted(entry.value)} of external data, expected a number of bytes"
         return
     size, expected, unit = _sizes(tensor, dtype, math.prod(dims))
     if size != expected:
-        yield f"{where} has {size:,} {unit} of data, but its shape {_shown(dims)} needs {expected:,}"
+        yield f"has {size:,} {unit} of data, but its shape {_shown(dims)} needs {expected:,}"
 
 
 def _sizes(tensor: onnx.TensorProto, dtype: ir.DataType, count: int) -> tuple[int, int, str]:
@@ -406,11 +413,15 @@ def _all_nodes(body: _Body) -> Iterator[onnx.NodeProto]:
 
 
 def _subgraphs(attr: onnx.AttributeProto) -> Sequence[onnx.GraphProto]:
-    return [attr.g, *attr.graphs] if attr.HasField("g") else attr.graphs
+    """Return the graphs that onnx_ir reads from an attribute."""
+    kind = attr.type
+    return [attr.g] if kind == _GRAPH else attr.graphs if kind == _GRAPHS else ()
 
 
 def _tensors(attr: onnx.AttributeProto) -> Sequence[onnx.TensorProto]:
-    return [attr.t, *attr.tensors] if attr.HasField("t") else attr.tensors
+    """Return the tensors that onnx_ir reads from an attribute."""
+    kind = attr.type
+    return [attr.t] if kind == _TENSOR else attr.tensors if kind == _TENSORS else ()
 
 
 def _identifier(func: onnx.FunctionProto) -> ir.OperatorIdentifier:
@@ -425,8 +436,11 @@ def _shown(dims: Sequence[int]) -> str:
     return str(list(dims)) if len(dims) <= _SHOWN else f"[{', '.join(map(str, dims[:_SHOWN]))}, ...]"
 
 
-_TENSOR: Final[Mapping[str, Any]] = cast("Any", onnx.TensorProto).DESCRIPTOR.fields_by_name
+_TENSOR_FIELDS: Final[Mapping[str, Any]] = cast("Any", onnx.TensorProto).DESCRIPTOR.fields_by_name
 _BYTE: Final = 8
+_UNDEFINED, _TENSOR, _TENSORS, _GRAPH, _GRAPHS = (
+    int(onnx.AttributeProto.AttributeType.Value(name)) for name in ("UNDEFINED", "TENSOR", "TENSORS", "GRAPH", "GRAPHS")
+)
 _BRACKETS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|=>|[()\[\]{}<>]')
 """Brackets; strings and arrows match too, so that brackets in them are skipped."""
 _BIGGEST_COUNT: Final = 2**55

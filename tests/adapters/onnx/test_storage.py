@@ -11,6 +11,7 @@ import pytest
 
 import apass
 from apass.adapters.onnx import ADAPTER, load_model, model_from_bytes, model_to_bytes, save_model
+from apass.adapters.onnx.storage import private_copy, with_parts
 from tests.helpers.onnx_models import names, op_types, proto_of, relu, rich_proto, weights, with_functions
 
 Model = ir.Model
@@ -49,6 +50,28 @@ def test_isolate_copies_functions_and_extract_returns_them() -> None:
     assert ADAPTER.equal(ADAPTER.replace(model, functions), model)
     with pytest.raises(KeyError):
         ADAPTER.isolate(model, ["local::g"])
+
+
+@pytest.mark.parametrize("doc_string", ["", "d"])
+@pytest.mark.parametrize("count", [0, 1, 1000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64, np.bool_, np.float16])
+@pytest.mark.parametrize("is_raw", [False, True])
+def test_copies_of_tensors_have_the_same_bytes(dtype: Any, count: int, is_raw: bool, doc_string: str) -> None:
+    values = np.arange(count).astype(dtype)
+    tensor = onnx.helper.make_tensor("w", onnx.helper.np_dtype_to_tensor_dtype(values.dtype), [count], values)
+    if is_raw:
+        tensor = onnx.numpy_helper.from_array(values, "w")
+    tensor.doc_string = doc_string
+    proto = ir.to_proto(relu())
+    proto.graph.initializer.append(tensor)
+    proto.graph.node.add(op_type="Constant", output=["c"], attribute=[onnx.helper.make_attribute("value", tensor)])
+    data = ADAPTER.dumps(model_from_bytes(proto.SerializeToString()))
+    read = onnx.ModelProto.FromString(data)
+    assert read.graph.initializer[0].raw_data == read.graph.node[-1].attribute[0].t.raw_data == values.tobytes()
+    model = model_from_bytes(data)
+    copied = with_parts(model, private_copy(model.graph), ())
+    assert ADAPTER.dumps(copied) == data
+    assert ADAPTER.dumps(model) == data
 
 
 def test_unsorted_model_can_be_copied(tmp_path: Path) -> None:

@@ -200,6 +200,7 @@ def test_invalid_default_of_a_function_is_rejected() -> None:
     with pytest.raises(apass.AdapterError, match="attribute 'n' of function 'local::f' has 1 values of data"):
         ADAPTER.loads(proto.SerializeToString())
     default.ClearField("t")
+    default.type = onnx.AttributeProto.GRAPH
     default.g.name = "b"
     with pytest.raises(apass.AdapterError, match="attribute 'n' of function 'local::f' has a graph as its default"):
         ADAPTER.loads(proto.SerializeToString())
