@@ -28,7 +28,8 @@ pytestmark = [needs_postgres, pytest.mark.anyio, pytest.mark.network, pytest.mar
 
 JOBS: Final = 2_000
 CLIENTS: Final = 20
-SERVERS: Final = 3
+BACKENDS: Final = ("asyncio", "trio", "trio")
+"""The event loops of the servers. The first server is killed."""
 
 dask: Any = distributed
 settings: Any = dask_config
@@ -53,6 +54,12 @@ class Server:
         """Kill the server."""
         self.process.kill()
         self.process.communicate()
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Return the event loop of the clients; the servers run on both."""
+    return "asyncio"
 
 
 @pytest.fixture
@@ -128,7 +135,7 @@ class Clients:
 async def test_killed_parts_lose_no_job(postgres: PostgresServer, cluster: Any) -> None:
     arguments = ["--store", postgres.create(), "--executor", f"dask://{cluster.scheduler_address.partition('//')[2]}"]
     with ExitStack() as stack:
-        servers = [Server(*arguments, "--attempts", "50") for _ in range(SERVERS)]
+        servers = [Server(*arguments, "--attempts", "50", "--backend", backend) for backend in BACKENDS]
         for server in servers:
             stack.callback(server.stop)
         clients = Clients([server.url for server in servers])
