@@ -134,6 +134,11 @@ def test_lazy_name_loads_only_what_it_needs() -> None:
 
 
 @pytest.mark.process
+def test_module_of_a_test_case_loads_no_compiler() -> None:
+    loaded = loaded_by("from apass.testing import parse_module; parse_module('{}', '.json')")
+    assert not {"llvmlite", "onnx", "tvm", "xdsl"} & set(loaded)
+
+
 def test_service_needs_no_library_of_external_helpers() -> None:
     loaded = set(loaded_by("from apass.service import Optimizer"))
     assert ("apass.service.optimizer" in loaded, loaded & {"httpx", "stamina"}) == (True, set())

@@ -24,9 +24,14 @@ MODEL = "// RUN: FoldConstant\n// CHECK: 6f\ndef @main() { multiply(2f, 3f) }\n"
 
 
 @pytest.fixture(autouse=True)
-def _no_hypothesis(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out the plugin of hypothesis: its import takes half of a nested run."""
+def _short_runs(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Make nested runs short.
+
+    They do not import the plugin of hypothesis, and share what pytest compiles.
+    """
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest")
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.getbasetemp() / "pycache"))
 
 
 @pytest.fixture
