@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from apass.core.tracebacks import RemoteTraceback, hide_runner_frames
 from apass.errors import RemoteError
 from apass.executors.pickling import pickled
+from apass.util.text import text_of_error
 
 __all__ = ["SerializedError", "failure_of"]
 
@@ -40,7 +41,7 @@ def failure_of(error: BaseException) -> SerializedError:
     # Notes of apass are a subclass of str that refers to the run. Send their text only.
     original: list[str] = getattr(error, "__notes__", [])
     notes = tuple(str.__str__(note) for note in original)
-    summary = f"{type(error).__name__}: {error}"
+    summary = f"{type(error).__name__}: {text_of_error(error)}"
     hide_runner_frames(error)
     trace = f"raised in process {os.getpid()}:\n{''.join(traceback.format_exception(error)).rstrip()}"
     if not original:
@@ -58,7 +59,7 @@ def _pickle(error: BaseException) -> bytes | None:
     except Exception:  # `__reduce__` of the exception may raise any exception
         return None
     copy = _unpickle(data)
-    return data if copy is not None and str(copy) == str(error) else None
+    return data if copy is not None and text_of_error(copy) == text_of_error(error) else None
 
 
 def _unpickle(data: bytes | None) -> BaseException | None:

@@ -1,6 +1,6 @@
 """Texts of messages that quote values of any size, and counts."""
 
-__all__ = ["count_of", "shorten"]
+__all__ = ["count_of", "shorten", "text_of_error"]
 
 
 def shorten(text: str, limit: int = 300) -> str:
@@ -10,6 +10,18 @@ def shorten(text: str, limit: int = 300) -> str:
     ('short', 303)
     """
     return text if len(text) <= limit else f"{text[:limit]}..."
+
+
+def text_of_error(error: BaseException) -> str:
+    """Return the text of an error, also if its `__str__` raises another one.
+
+    >>> text_of_error(ValueError("no such pass"))
+    'no such pass'
+    """
+    try:
+        return str(error)
+    except Exception as other:
+        return f"(no text: its __str__ raised {type(other).__name__})"
 
 
 def count_of(number: int, noun: str) -> str:

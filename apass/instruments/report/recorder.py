@@ -15,6 +15,7 @@ from apass.core.run import Run
 from apass.errors import AdapterError
 from apass.instruments.report.record import Body, PassRun, RecordedError, RunStatus
 from apass.instruments.report.texts import Base, TextStore
+from apass.util.text import text_of_error
 
 __all__ = [
     "BodyTimes",
@@ -220,7 +221,7 @@ def recorded_error(error: BaseException) -> RecordedError:
     trace = "".join(traceback.format_exception(error))
     return RecordedError(
         kind=type(error).__name__,
-        message=str(error),
+        message=text_of_error(error),
         notes=[str(note) for note in getattr(error, "__notes__", ())],
         traceback=trace if len(trace) <= _LONGEST_TRACEBACK else "...\n" + trace[-_LONGEST_TRACEBACK:],
     )

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from apass.util.text import text_of_error
+
 __all__ = ["CANCELLED", "ending_text"]
 
 CANCELLED: Final = "cancelled"
@@ -14,5 +16,5 @@ def ending_text(error: BaseException) -> str:
     >>> ending_text(ValueError("no")), ending_text(ValueError()), ending_text(GeneratorExit())
     ('ValueError: no', 'ValueError', 'cancelled')
     """
-    text = f"{type(error).__name__}: {error}".rstrip(": ")
+    text = f"{type(error).__name__}: {text_of_error(error)}".rstrip(": ")
     return text if isinstance(error, Exception | KeyboardInterrupt | SystemExit | BaseExceptionGroup) else CANCELLED

@@ -1,0 +1,35 @@
+"""`apass.util.text`."""
+
+import pytest
+
+import apass
+from apass.executors.remote_errors import failure_of
+from apass.instruments import ReportInstrument
+from apass.instruments.support.outcomes import ending_text
+from apass.util.text import text_of_error
+
+
+class MuteError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def test_error_without_text_keeps_its_type() -> None:
+    text = "(no text: its __str__ raised RuntimeError)"
+    assert text_of_error(MuteError()) == text
+    assert ending_text(MuteError()) == f"MuteError: {text}"
+    assert f"MuteError: {text}" in failure_of(MuteError()).summary
+
+
+@pytest.mark.anyio
+async def test_report_shows_an_error_without_text() -> None:
+    @apass.module_pass(opt_level=0, name="Raise")
+    def raise_error(mod: dict[str, str], ctx: apass.PassContext) -> dict[str, str]:
+        raise MuteError
+
+    report = ReportInstrument()
+    with pytest.raises(MuteError) as caught:
+        async with apass.PassContext(instruments=[report]):
+            await raise_error({"f": "x"})
+    # No hook has failed because of it.
+    assert [note[:7] for note in caught.value.__notes__] == ["in pass"]
