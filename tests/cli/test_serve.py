@@ -9,6 +9,7 @@ import anyio
 import httpx
 import psutil
 import pytest
+from anyio import to_thread
 
 from apass.cli.commands.serve import default_store
 from apass.cli.quantities import bytes_of, duration_of
@@ -151,6 +152,35 @@ def test_signal_drains_the_server(gate: Gate, tmp_path: Path, backend: str, numb
         jobs = finished(server.url, running, queued)
         assert [job.record.state for job in jobs] == [JobState.DONE] * 2
     assert gate.runs == ["m.onnx", "n.onnx"]
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_clients_get_results_while_server_stops(gate: Gate, tmp_path: Path, backend: str) -> None:
+    models = [write_model(tmp_path / f"m{index}.onnx", identities=index) for index in range(4)]
+    nodes: dict[str, int | None] = {}
+
+    async def optimize(client: Client, model: Path) -> None:
+        job = await client.submit(model, pipeline="gate")
+        await job.save(model.with_suffix(".out"))
+        nodes[model.name] = None if job.record.summary is None else job.record.summary.after
+
+    async def main() -> None:
+        # A client that repeats requests only until the server has ended.
+        async with Client(server.url, retry_seconds=1) as client, anyio.create_task_group() as group:
+            for model in models:
+                group.start_soon(optimize, client, model)
+            await to_thread.run_sync(gate.wait_for, len(models))
+            server.process.send_signal(signal.SIGTERM)
+            assert (await to_thread.run_sync(server.line)).startswith("apass: stopping; 4 running jobs may take")
+            gate.open()
+
+    with server_process(*gate.options, "--executor", "inline", "--drain", "60s", "--backend", backend) as server:
+        anyio.run(main)
+        out, err = server.process.communicate(timeout=60)
+    assert (server.process.returncode, out, err) == (0, "apass: stopped\n", "")
+    assert nodes == {f"m{index}.onnx": index + 2 for index in range(4)}
 
 
 @pytest.mark.process

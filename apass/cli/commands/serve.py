@@ -50,6 +50,12 @@ INLINE: Final = "inline"
 GRACE_SECONDS: Final = 3.0
 """Seconds that requests have to end, after the jobs."""
 
+LINGER_SECONDS: Final = 3.0
+"""Seconds for which clients can fetch what became of the jobs that ended while the server drained."""
+
+QUIET_SECONDS: Final = 1.0
+"""Seconds without a request after which no client is expected to fetch anything."""
+
 LATE_SECONDS: Final = 10.0
 """Seconds after which the process exits, although a connection or the store has not been closed."""
 
@@ -456,7 +462,7 @@ class _Server:
             print_error("the HTTP server has ended without a signal")
 
     async def _serve(self, optimizer: Any, executor: Any, sock: Any, stop: anyio.Event) -> None:
-        app = self._service.create_app(optimizer, auth=self._tokens, behind_proxy=self._network.behind_proxy)
+        app = _Requests(self._service.create_app(optimizer, auth=self._tokens, behind_proxy=self._network.behind_proxy))
         http_stop, left = anyio.Event(), 0
         # The server closes the socket.
         url = self._http.url_of(sock, self._shown_host)
@@ -476,12 +482,16 @@ class _Server:
                 jobs = count_of(count, "running job")
                 _announce(f"stopping; {jobs} may take {self._drain:g} s; a second signal ends at once")
             # A connection that cannot be closed must not keep the process.
-            late = Timer(self._drain * 2 + GRACE_SECONDS + LATE_SECONDS, _exit_late)
+            late = Timer(self._drain * 2 + LINGER_SECONDS + GRACE_SECONDS + LATE_SECONDS, _exit_late)
             late.daemon = True
             late.start()
             self._unfinished.is_draining = True
+            before = set(self._unfinished.ids)
             await optimizer.drain()
             left = len(self._unfinished.ids)
+            if before - self._unfinished.ids:
+                # Clients learn of the end of a job by one request, and fetch its result by the next.
+                await app.wait_quiet()
             http_stop.set()
         outcome = "kept for the next start" if self._is_durable else "lost, because of --memory"
         _announce(f"stopped; {count_of(left, 'unfinished job')} {outcome}" if left else "stopped")
@@ -557,6 +567,43 @@ class _UnfinishedJobs:
 
     async def run(self, optimizer: Any) -> None:
         """Do nothing besides."""
+
+
+class _Requests:
+    """Knows which requests are being answered; an ASGI middleware.
+
+    Parameters:
+        app: the application.
+
+    """
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        self._begun = 0
+        self._ended = 0
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Handle a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        self._begun += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._ended += 1
+
+    async def wait_quiet(self) -> None:
+        """Wait until there is no request for `QUIET_SECONDS`.
+
+        The longest time is `LINGER_SECONDS`.
+        """
+        with anyio.move_on_after(LINGER_SECONDS):
+            is_quiet = False
+            while not is_quiet:
+                ended = self._ended
+                await anyio.sleep(QUIET_SECONDS)
+                is_quiet = self._ended == self._begun == ended
 
 
 def _announce(text: str) -> None:
