@@ -17,6 +17,7 @@ import anyio
 import typer
 from anyio.abc import TaskStatus
 
+from apass.cli.access_log import access_log
 from apass.cli.errors import errors_as_lines, print_error, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_stopped
 from apass.cli.executor_option import PROCESS, ExecutorScope, executor_scope
@@ -99,6 +100,16 @@ class NetworkOptions:
         ),
     ] = False
     """Whether a proxy names the clients."""
+    access_log: Annotated[
+        Path | None,
+        typer.Option(
+            "--access-log",
+            metavar="FILE|-",
+            help="Append a line of JSON for each request to this file, or to standard error (-).",
+            rich_help_panel=_NETWORK,
+        ),
+    ] = None
+    """The file of the access log, or `-`; None for no log."""
     backend: Annotated[
         str,
         typer.Option(
@@ -440,7 +451,7 @@ class _Server:
         """Serve until `stop` is set."""
         failures: list[ApassError] = []
         try:
-            with self._listening() as sock:
+            with access_log(self._network.access_log), self._listening() as sock:
                 async with AsyncExitStack() as stack:
                     executor = await stack.enter_async_context(self._executor)
                     if self._cache is not None:
