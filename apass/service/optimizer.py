@@ -2,8 +2,6 @@
 
 import json
 import logging
-import shutil
-import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
@@ -55,6 +53,7 @@ from apass.service.limits import Limits
 from apass.service.live_job import LiveJob
 from apass.service.memory_jobs import MemoryJobStore
 from apass.service.runners import JobRunner, LocalRunner, RemoteRunner
+from apass.service.scratch_folder import scratch_folder
 from apass.service.signal import Signal
 from apass.service.work import INLINE, Work
 from apass.util.checks import check_type
@@ -189,8 +188,9 @@ class Optimizer:
         if self._is_open:
             raise OptimizerClosedError("the optimizer is open; create another one, or share this one in its block")
         async with AsyncExitStack() as stack:
-            folder = Path(await run_sync(partial(tempfile.mkdtemp, prefix="apass-service-")))
-            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+            scratch = scratch_folder()
+            folder = await run_sync(scratch.__enter__)
+            stack.push(scratch)
             await self.pipelines.load()
             unfinished = await self.store.open()
             stack.push_async_callback(self._close_store)
@@ -228,7 +228,7 @@ class Optimizer:
         dispatcher = Dispatcher(
             self.store, self._runner(), self.limits, self._make_work, folder, self._settle, admission.admit
         )
-        self._admission, self._dispatcher = admission, dispatcher
+        self._admission, self._dispatcher, self._folder = admission, dispatcher, folder
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
@@ -460,6 +460,11 @@ class Optimizer:
     def is_draining(self) -> bool:
         """Whether the optimizer ends, and accepts no further jobs."""
         return self._is_open and self._dispatcher.is_draining
+
+    @property
+    def folder(self) -> Path:
+        """The folder for temporary files, while the optimizer is open."""
+        return self._folder
 
     async def wait_drained(self) -> None:
         """Wait until `drain` is over.

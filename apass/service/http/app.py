@@ -65,7 +65,8 @@ def create_app(
         body_seconds: seconds that the body of a request has, besides one second for each 100,000 bytes.
         max_wait: the longest time in seconds for which a request waits for a job.
         heartbeat: seconds between two signs of life of a stream of events.
-        upload_folder: where large bodies are written; by default the folder for temporary files of the system.
+        upload_folder: where large bodies are written; by default a folder that the next optimizer removes if the
+            process is killed.
 
     Raises:
         TypeError: if a value has another type.

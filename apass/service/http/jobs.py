@@ -93,7 +93,7 @@ class JobHandlers:
             dict(request.headers),
             limit=self._optimizer.limits.model_bytes,
             seconds=self._service.body_seconds,
-            folder=self._service.upload_folder,
+            folder=self._service.folder,
         ) as upload:
             parameters = query
             if upload.fields:
@@ -350,7 +350,7 @@ class JobHandlers:
             if record.model_size <= CHUNK:
                 yield await read_blob(store, digest)
                 return
-            folder = await run_sync(partial(mkdtemp, prefix="apass-upload-", dir=self._service.upload_folder))
+            folder = await run_sync(partial(mkdtemp, prefix="apass-upload-", dir=self._service.folder))
             try:
                 path = Path(folder, f"model{record.kind}")
                 await write_blob(store, digest, path)

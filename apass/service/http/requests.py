@@ -34,7 +34,12 @@ class Service:
     heartbeat: float
     """Seconds between two signs of life of a stream of events."""
     upload_folder: Path | None
-    """The folder for temporary files; None for that of the system."""
+    """The folder for temporary files; None for that of the optimizer."""
+
+    @property
+    def folder(self) -> Path:
+        """The folder for temporary files, while the optimizer is open."""
+        return self.upload_folder or self.optimizer.folder
 
 
 def identity_of(request: Request) -> Identity:

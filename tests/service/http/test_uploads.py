@@ -1,5 +1,6 @@
 """Bodies of requests: large, slow, broken off, malformed."""
 
+import tempfile
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ LIMIT = 3_000_000
 
 
 @asynccontextmanager
-async def limited(folder: Path, body_seconds: float = 60.0) -> AsyncGenerator[httpx.AsyncClient]:
+async def limited(folder: Path | None, body_seconds: float = 60.0) -> AsyncGenerator[httpx.AsyncClient]:
     """Serve an optimizer with a limit of models, and write large ones to a folder."""
     optimizer = Optimizer({"default": "onnx.IdentityElimination"}, limits=Limits(model_bytes=LIMIT))
     async with served(optimizer, upload_folder=folder, body_seconds=body_seconds) as client:
@@ -53,6 +54,20 @@ async def test_large_body_is_written_to_a_file(tmp_path: Path) -> None:
         status, headers, _ = await raw.answer()
         assert (status, folder_contents(tmp_path)) == (200, [])
         assert (await client.get(f"{headers['location']}/model")).content == model
+
+
+async def test_temporary_file_is_in_folder_of_optimizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    async with limited(None) as client, raw_client(client) as raw:
+        await raw.send(
+            f"""POST /v1/jobs?suffix=onnx&wait=30 HTTP/1.1
+            Host: localhost
+            Content-Length: {LIMIT}""",
+            b"x" * (LIMIT // 2),
+        )
+        await until(lambda: any(tmp_path.glob("apass-service-*/apass-upload-*.part")))
+        assert len(folder_contents(tmp_path)) == 1
+    assert folder_contents(tmp_path) == []
 
 
 async def test_large_form_is_written_to_a_file(tmp_path: Path) -> None:
