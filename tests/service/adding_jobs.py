@@ -58,9 +58,9 @@ async def main(url: str, seed: int) -> None:
 async def fork(url: str) -> None:
     """Open the store, and fork a process."""
     await SqlJobStore(url).open()
-    child = os.fork()
-    if child:
-        write(f"{child}")
+    if not os.fork():
+        # By now, it has closed the locks of its parent.
+        write(f"{os.getpid()}")
     signal.pause()
 
 
