@@ -5,7 +5,7 @@ import os
 import sqlite3
 import sys
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from socket import gethostname
 from typing import Any, Final, TypeVar
@@ -43,6 +43,9 @@ _FULL: Final = "53100"
 
 _TAKEN: Final = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 """Error codes of the platforms for a file that is locked by another process."""
+
+MODE: Final = 0o600
+"""The permissions of a new file, which contains the models of users."""
 
 _SQLITE_REASONS: Final = {
     sqlite3.SQLITE_FULL: "the disk is full",
@@ -282,6 +285,9 @@ class _SqliteFile:
         self._check_owner(label)
         self._acquire(label)
         try:
+            with suppress(OSError):  # SQLite reports it, unless the file exists
+                # SQLite would let all users read the models, and gives its other files the permissions of this one.
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, MODE))
             engine = create_engine("sqlite://", creator=self._connect, poolclass=QueuePool, hide_parameters=True)
             event.listen(engine, "begin", _begin)
             self._may_create = True
@@ -360,7 +366,7 @@ class _SqliteFile:
         """Lock the file. The lock ends with the process, even with one that is killed."""
         path = self.path.with_name(f"{self.path.name}.lock")
         try:
-            lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            lock = os.open(path, os.O_RDWR | os.O_CREAT, MODE)
         except OSError as error:
             raise JobsUnavailableError(f"{label} cannot be locked: {path}: {error.strerror}") from error
         try:

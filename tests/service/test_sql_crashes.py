@@ -270,6 +270,26 @@ def contents(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock"}
 
 
+def modes_of(folder: Path) -> dict[str, int]:
+    """Return the permissions of the files in a folder."""
+    return {file.name: file.stat().st_mode & 0o777 for file in folder.iterdir()}
+
+
+async def test_files_are_readable_by_user_only(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        async with opened(lambda: SqlJobStore(tmp_path / "jobs.db")) as store:
+            await store.add(new_job(MODEL), MODEL)
+            modes = modes_of(tmp_path)
+    finally:
+        os.umask(before)
+    assert modes == dict.fromkeys(("jobs.db", "jobs.db.lock", "jobs.db-wal", "jobs.db-shm"), 0o600)
+    # The permissions of a file that exists are those that its owner has chosen.
+    (tmp_path / "jobs.db").chmod(0o640)
+    async with opened(lambda: SqlJobStore(tmp_path / "jobs.db")):
+        assert (tmp_path / "jobs.db").stat().st_mode & 0o777 == 0o640
+
+
 async def test_deleted_file_is_not_created_again(tmp_path: Path) -> None:
     path = tmp_path / "jobs.db"
     store = SqlJobStore(path)
