@@ -13,6 +13,8 @@ import pytest
 import yaml
 
 from apass.cli.app import load_command
+from apass.cli.commands.serve import GRACE_SECONDS, LATE_SECONDS, LINGER_SECONDS
+from apass.cli.quantities import duration_of
 from tests.helpers.repository import ROOT
 
 FOLDER = ROOT / "examples/service"
@@ -47,7 +49,31 @@ def served() -> Iterator[tuple[str, list[str]]]:
 @pytest.mark.parametrize(("file", "arguments"), list(served()), ids=[file for file, _ in served()])
 def test_arguments_are_those_of_the_command(file: str, arguments: list[str]) -> None:
     context = load_command("serve").make_context("serve", list(arguments))
-    assert str(context.params["token_file"]).endswith(("tokens.json", "tokens"))
+    # Files that the user of the server can read.
+    assert str(context.params["token_file"]) in ("/data/tokens.jsonl", "${CREDENTIALS_DIRECTORY}/tokens"), file
+
+
+def seconds_of(text: str) -> float:
+    seconds = duration_of("the time", text)
+    assert seconds is not None
+    return seconds
+
+
+def test_server_has_the_time_to_stop() -> None:
+    unit = dict(line.split("=", 1) for line in (FOLDER / "apass.service").read_text().splitlines() if "=" in line)
+    given = {"apass.service": unit["TimeoutStopSec"]}
+    given["compose.yaml"] = composition()["services"]["apass"]["stop_grace_period"]
+    for file, arguments in served():
+        if file in given:
+            context = load_command("serve").make_context("serve", list(arguments))
+            needed = seconds_of(context.params["drain"]) * 2 + LINGER_SECONDS + GRACE_SECONDS + LATE_SECONDS
+            assert seconds_of(given[file]) > needed, file
+
+
+def test_unit_reads_the_tokens_of_root() -> None:
+    lines = (FOLDER / "apass.service").read_text().splitlines()
+    assert "LoadCredential=tokens:/etc/apass/tokens.jsonl" in lines
+    assert {"Type=notify", "DynamicUser=yes"} <= set(lines)
 
 
 def test_stages_of_the_container_exist() -> None:
@@ -66,7 +92,8 @@ def test_composition_refers_to_what_it_defines() -> None:
     contents = composition()
     for service in contents["services"].values():
         assert set(service.get("networks", ())) <= set(contents["networks"])
-        assert set(service.get("secrets", ())) <= set(contents["secrets"])
+        named = {volume.partition(":")[0] for volume in service.get("volumes", ())}
+        assert named <= set(contents["volumes"])
         assert set(service.get("depends_on", ())) <= set(contents["services"])
     build = contents["services"]["apass"]["build"]
     assert (FOLDER / build["context"] / build["dockerfile"]).exists()
