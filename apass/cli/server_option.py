@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from apass.service.errors import ServerUnavailableError
+from apass.service.errors import AccessError, ServerUnavailableError
 
 __all__ = ["ServerOptions", "check_server", "client_of"]
 
@@ -87,18 +87,36 @@ def client_of(options: ServerOptions, *, retry_seconds: float | None = None) -> 
     return client.Client(options.server, token=options.token, retry_seconds=seconds)
 
 
-async def check_server(options: ServerOptions) -> None:
+async def check_server(options: ServerOptions, *scopes: str) -> frozenset[str]:
     """Ask the server for its status, so that a wrong URL or token is reported at once.
+
+    Return the scopes of the token.
+
+    Parameters:
+        options: the options.
+        *scopes: the scopes that the command needs.
 
     Raises:
         ServerUnavailableError: if it cannot be reached.
-        AccessError: if the token is not valid.
+        AccessError: if the token is not valid, or has not the scopes.
 
     """
     async with client_of(options, retry_seconds=min(options.patience, FIRST_SECONDS)) as client:
         try:
-            await client.status()
+            status = await client.status()
+        except AccessError as error:
+            if not error.needs_token:
+                raise
+            known = "does not accept the token" if options.token is not None else "needs a token"
+            raise AccessError(f"the server {client.url} {known}; set a valid one with --token or {TOKEN}") from None
         except ServerUnavailableError as error:
             raise ServerUnavailableError(
                 f"{error}; start it with `apass serve`, or name another with --server"
             ) from None
+    present = frozenset[str](status.get("scopes", ()))
+    if "admin" not in present and not present.issuperset(scopes):
+        raise AccessError(
+            f"the token has the scopes {', '.join(sorted(present))}; this command needs {' and '.join(scopes)}; "
+            f"set another token with --token or {TOKEN}"
+        )
+    return present

@@ -433,7 +433,7 @@ def _error_of_problem(problem: Mapping[str, Any], status: int) -> ServiceError:
     if isinstance(failure, dict):
         return JobFailedError(failure_of(cast("dict[str, Any]", failure)))
     if status in (401, 403):
-        return AccessError(detail)
+        return AccessError(detail, needs_token=status == 401)
     name = str(problem.get("type", "")).removeprefix(TYPE)
     # For programs, a parameter of the request is a part of the job.
     name = InvalidJobError.__name__ if name == "InvalidParameterError" else name

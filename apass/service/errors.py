@@ -142,10 +142,21 @@ class JobCancelledError(ServiceError):
 
 
 class AccessError(ServiceError, PermissionError):
-    """A server has rejected a token, or a request that the token does not permit."""
+    """A server has rejected a token, or a request that the token does not permit.
+
+    Parameters:
+        message: what was rejected.
+        needs_token: whether the server knows no such token, or there was none.
+
+    """
 
     status = 403
     title = "the request is not allowed"
+
+    def __init__(self, message: str, *, needs_token: bool = False) -> None:
+        super().__init__(message)
+        self.needs_token = needs_token
+        """Whether the server knows no such token, or there was none."""
 
 
 class ServerUnavailableError(ServiceError, ConnectionError):

@@ -315,11 +315,47 @@ def test_tokens_are_required_and_sufficient(tmp_path: Path) -> None:
     assert (tokens.stat().st_mode & 0o777, alice in tokens.read_text()) == (0o600, False)
     with server_process("--memory", "--executor", "inline", "--token-file", tokens, "--host", "0.0.0.0") as server:
         url = server.url.replace("0.0.0.0", "127.0.0.1")
+        advice = "set a valid one with --token or APASS_TOKEN\n"
         refused = apass("submit", model, "-o", tmp_path / "out.onnx", "--server", url)
-        assert (refused.exit_code, "there is no token" in refused.stderr) == (2, True)
+        assert (refused.exit_code, refused.stderr) == (2, f"apass: the server {url} needs a token; {advice}")
+        refused = apass("jobs", "--server", url, "--token", "x" * 50)
+        assert (refused.exit_code, refused.stderr) == (
+            2,
+            f"apass: the server {url} does not accept the token; {advice}",
+        )
         assert apass("submit", model, "-o", tmp_path / "out.onnx", "--server", url, "--token", alice).exit_code == 0
         listed = [apass("jobs", "--server", url, "--token", token).stdout for token in (alice, bob)]
     assert ["m.onnx" in text for text in listed] == [True, False]
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_submission_needs_one_scope_only(tmp_path: Path) -> None:
+    tokens, model = tmp_path / "tokens.jsonl", write_model(tmp_path / "m.onnx")
+    submit, read = (
+        apass("serve", "--new-token", "alice", "--scope", scope, "--token-file", tokens).stdout.strip()
+        for scope in ("submit", "read")
+    )
+    with server_process("--memory", "--executor", "inline", "--token-file", tokens) as server:
+
+        def run(*arguments: object) -> tuple[int, str]:
+            result = apass("submit", model, *arguments, "--server", server.url)
+            return result.exit_code, result.stderr
+
+        advice = "set another token with --token or APASS_TOKEN\n"
+        assert run("--no-wait", "--token", submit) == (0, "")
+        status, err = run("--token", submit)
+        assert (status, err) == (
+            2,
+            f"apass: the token has the scopes submit; this command needs read and submit; {advice}",
+        )
+        status, err = run("--no-wait", "--token", read)
+        assert (status, err) == (2, f"apass: the token has the scopes read; this command needs submit; {advice}")
+        # Such a token cannot ask for the plan, so that the server rejects each model.
+        status, err = run("--no-wait", "--token", submit, "-p", "NoSuchPass")
+        assert (status, err.count("m.onnx: "), "'NoSuchPass'" in err) == (2, 1, True)
+        assert len(apass("jobs", "--server", server.url, "--token", read).stdout.strip().splitlines()) == 3
+    assert files(tmp_path) == ["m.onnx", "tokens.jsonl"]
 
 
 @pytest.mark.process
@@ -350,9 +386,9 @@ def test_options_limit_the_jobs(tmp_path: Path) -> None:
         assert run(small, "-p", "clean")[0] == 0
         assert run(small, "-p", "onnx.Simplify,onnx.Inline")[0] == 0
         status, text = run(small, "-p", "PrintIR")
-        assert (status, "the pass 'PrintIR' is not allowed here" in text) == (1, True)
+        assert (status, "the pass 'PrintIR' is not allowed here" in text) == (2, True)
         status, text = run(small, "--deadline", "2m")
-        assert (status, "deadline must be at most 60 s here" in text) == (1, True)
+        assert (status, "deadline must be at most 60 s here" in text) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -262,6 +262,20 @@ def test_misuse_is_one_line(options: list[str], message: str, tmp_path: Path) ->
     assert message in result.stderr
 
 
+@pytest.mark.parametrize("options", [["-p", "onnx.Simplfy"], ["-p", "onnx.Simplify", "--config", "no.such=1"]])
+def test_pipeline_is_rejected_as_by_opt(options: list[str], tmp_path: Path) -> None:
+    for name in ("a.onnx", "b.onnx"):
+        write_model(tmp_path / name)
+    local = apass("opt", tmp_path, "-o", tmp_path / "out", *options)
+    for more in (["-o", str(tmp_path / "out")], ["--no-wait"]):
+        result = apass("submit", tmp_path, *options, *more)
+        assert (result.exit_code, result.stdout, files(tmp_path)) == (local.exit_code, "", ["a.onnx", "b.onnx"])
+        assert result.stderr.count("apass: ") == 1
+        if "onnx.Simplfy" in options:
+            assert local.stderr.startswith(result.stderr)  # followed by advice on passes of the user
+    assert apass("jobs", "--text", "Simplfy").stdout == ""
+
+
 def test_hostile_names_are_escaped(tmp_path: Path) -> None:
     name = "m\x1b[31m[bold]x\n.onnx"
     result = apass("submit", write_model(tmp_path / name), "-o", tmp_path / "out")

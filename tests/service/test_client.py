@@ -189,12 +189,14 @@ async def test_token_is_sent_and_checked(tmp_path: Path) -> None:
         async with Client(url, token=secret) as client:
             job = await client.submit(model)
             assert job.record.tenant == "alice"
-            with pytest.raises(AccessError, match="needs read"):
+            with pytest.raises(AccessError, match="needs read") as caught:
                 await job.refresh()
+            assert not caught.value.needs_token
         for wrong in (None, "x" * 40):
             async with Client(url, token=wrong) as client:
-                with pytest.raises(AccessError, match="token"):
+                with pytest.raises(AccessError, match="token") as caught:
                     await client.status()
+                assert caught.value.needs_token
 
 
 async def test_submission_is_repeated_until_the_answer_arrives(tmp_path: Path) -> None:

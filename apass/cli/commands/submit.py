@@ -21,7 +21,7 @@ from apass.cli.completion import complete_format
 from apass.cli.display import DisplayOptions, Reporter, RunDisplay
 from apass.cli.errors import errors_as_lines, print_error, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
-from apass.cli.exit_status import FAILED
+from apass.cli.exit_status import FAILED, MISUSED
 from apass.cli.inputs import Job, check_writable
 from apass.cli.instruments import RunObserver
 from apass.cli.optimize import JobResult
@@ -36,7 +36,13 @@ from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel, Span
 from apass.core.ir_plugin import file_suffix
 from apass.errors import ApassError, InputError
-from apass.service.errors import JobCancelledError, JobFailedError, NoResultError, UnknownJobError
+from apass.service.errors import (
+    InvalidJobError,
+    JobCancelledError,
+    JobFailedError,
+    NoResultError,
+    UnknownJobError,
+)
 from apass.service.jobs import JobOptions, JobRecord, JobState
 from apass.util.printable import printable
 from apass.util.text import count_of
@@ -213,8 +219,8 @@ def submit(
 
     Each model is a job. Jobs of the server go on if this command ends: `apass jobs` shows them.
 
-    Exit status: 0, 1 if a model failed (the others are written), 2 if nothing was started; 130 after Ctrl-C, 143 after
-    SIGTERM.
+    Exit status: 0, 1 if a model failed (the others are written), 2 if nothing was started, for example because the
+    server knows no such pass; 130 after Ctrl-C, 143 after SIGTERM.
     """
     pipeline, files, display, server = options
     with errors_as_lines(), warnings_as_lines(), ExitStack() as stack:
@@ -250,7 +256,7 @@ def submit(
             raise
         run.leave(is_interrupted=False)
         if not run.is_complete:
-            raise typer.Exit(FAILED)
+            raise typer.Exit(FAILED if run.has_started else MISUSED)
         if streams.writes and output is not None:
             streams.send(jobs[0], output)
 
@@ -304,9 +310,16 @@ class _Run:
         self.is_complete = False
         """Whether every model has a result."""
 
+    @property
+    def has_started(self) -> bool:
+        """Whether the server has accepted a model."""
+        return bool(self._ids)
+
     async def work(self) -> None:
         """Submit all models, and write their results."""
-        await check_server(self._server)
+        await check_server(self._server, "read", "submit")
+        async with client_of(self._server) as client:
+            await self._check_pipeline(client)
         reporter = Reporter(len(self._jobs), self._display_options, renamed=self._streams.renamed)
         observers: list[RunObserver] = []
         if self._display_options.output_format is OutputFormat.JSON:
@@ -321,7 +334,7 @@ class _Run:
 
     async def submit_all(self) -> None:
         """Submit all models, and print the ids of the jobs."""
-        await check_server(self._server)
+        scopes = await check_server(self._server, "submit")
         failed: list[str] = []
 
         async def submit(job: Job) -> None:
@@ -337,10 +350,30 @@ class _Run:
                 echo(f"{remote.id}  {printable(job.name)}")
 
         async with client_of(self._server) as client:
+            if scopes & {"read", "admin"}:
+                await self._check_pipeline(client)
             await self._for_each(submit)
         # The ids are printed; nothing is left to cancel.
         self._remote.clear()
         self.is_complete = not failed
+
+    async def _check_pipeline(self, client: Any) -> None:
+        """Check the pipeline and the options before models are sent, as `apass opt` does.
+
+        Raises:
+            InvalidJobError: if the server accepts them for none of the models.
+
+        """
+        error: InvalidJobError | None = None
+        for suffix in sorted({job.suffix for job in self._jobs}):
+            try:
+                await client.plan(self._pipeline, kind=suffix, options=self._options)
+            except InvalidJobError as raised:
+                error = raised
+            else:
+                return
+        if error is not None:
+            raise error
 
     async def _for_each(self, work: Callable[[Job], Any]) -> None:
         """Do some work on each model, on as many at once as `--jobs` says."""

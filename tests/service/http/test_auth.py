@@ -87,6 +87,9 @@ async def test_scope_permits_what_it_names() -> None:
                 assert answer.status_code in (200, 202)
         for secret in (ALICE, READER, WRITER):
             assert (await client.get("/metrics", headers=bearer(secret))).status_code == 403
+        # Every token may ask what it permits.
+        status = (await client.get("/v1/status", headers=bearer(WRITER))).json()
+        assert (status["scopes"], status["jobs"]) == (["submit"], {})
 
 
 @pytest.mark.network
