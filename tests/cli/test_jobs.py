@@ -4,6 +4,7 @@ import json
 from collections.abc import Generator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.helpers.command_line import apass, nodes_of, write_model
@@ -101,7 +102,35 @@ def test_failed_job_is_shown_with_its_error(tmp_path: Path) -> None:
     assert r"ValueError: no \x1b[31m" in result.stdout
     got = apass("jobs", "result", job_id, "-o", tmp_path / "out.onnx")
     assert (got.exit_code, got.stdout, files(tmp_path)) == (1, "", ["f.onnx"])
+    assert got.stderr.startswith(f"failed f.onnx (job {job_id}): in pass 'sequential > test.Fail', module 'f.onnx'\n")
     assert r"ValueError: no \x1b[31m" in got.stderr
+
+
+@pytest.mark.parametrize("output", ["out.onnx", "-"])
+def test_job_without_result_has_own_status(tmp_path: Path, output: str) -> None:
+    job_id = submit(tmp_path / "none.onnx", "hold")
+    assert apass("jobs", "cancel", job_id).exit_code == 0
+    target = output if output == "-" else tmp_path / output
+    result = apass("jobs", "result", job_id, "-o", target)
+    assert (result.exit_code, result.stdout, files(tmp_path)) == (1, "", ["none.onnx"])
+    assert result.stderr == f"apass: job {job_id} was cancelled, and has no result\n"
+    report = apass("jobs", "report", job_id, "-o", target)
+    assert (report.exit_code, report.stdout, files(tmp_path)) == (1, "", ["none.onnx"])
+    assert report.stderr.startswith(f"apass: job {job_id} has no report; ")
+
+
+def test_ended_jobs_are_removed(tmp_path: Path) -> None:
+    ended, held = submit(tmp_path / "ended.onnx"), submit(tmp_path / "held.onnx", "hold", identities=9)
+    assert apass("jobs", "show", ended, "--wait").exit_code == 0
+    result = apass("jobs", "remove", held, ended)
+    assert (result.exit_code, result.stdout.splitlines()) == (
+        1,
+        [f"{held}  held.onnx has not ended; cancel it first", f"{ended}  ended.onnx is removed"],
+    )
+    assert apass("jobs", "show", ended).exit_code == 2
+    assert apass("jobs", "cancel", held).exit_code == 0
+    assert apass("jobs", "remove", held).exit_code == 0
+    assert apass("jobs", "show", held).exit_code == 2
 
 
 def test_result_and_report_are_written(tmp_path: Path) -> None:
@@ -153,7 +182,20 @@ def test_events_are_printed_until_the_end(tmp_path: Path) -> None:
     assert [json.loads(line) for line in rest.splitlines()] == events[4:]
 
 
-@pytest.mark.parametrize("command", ["show", "result", "report", "cancel", "retry", "events"])
+def test_texts_of_models_are_not_printed(tmp_path: Path, server: ServerProcess) -> None:
+    model = write_model(tmp_path / "t.onnx", identities=6)
+    params = {"suffix": "onnx", "texts": "true", "wait": "30"}
+    job_id = httpx.post(f"{server.url}/v1/jobs", params=params, content=model.read_bytes()).json()["id"]
+    lines = apass("jobs", "events", job_id).stdout.splitlines()
+    texts = [line.split(maxsplit=2)[2] for line in lines if line.split()[1] == "text"]
+    assert [text.split(",")[0] for text in texts[:2]] == ["number 0", "number 1"]
+    assert max(map(len, lines)) < 120
+    assert not any("text=" in line or "data=" in line for line in lines)
+    events = map(json.loads, apass("jobs", "events", job_id, "--output-format", "json").stdout.splitlines())
+    assert all("data" in event for event in events if event["kind"] == "text")
+
+
+@pytest.mark.parametrize("command", ["show", "result", "report", "cancel", "retry", "remove", "events"])
 def test_unknown_job_is_one_line(command: str, tmp_path: Path) -> None:
     options = ["-o", str(tmp_path / "out")] if command in ("result", "report") else []
     result = apass("jobs", command, "0" * 32, *options)
@@ -172,7 +214,7 @@ def test_absent_server_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_help_lists_the_commands() -> None:
     result = apass("jobs", "--help")
     assert result.exit_code == 0
-    for name in ("list", "show", "result", "report", "cancel", "retry", "events"):
+    for name in ("list", "show", "result", "report", "cancel", "retry", "remove", "events"):
         assert f" {name} " in result.stdout
     unknown = apass("jobs", "cancle", "x")
     assert (unknown.exit_code, "cancel" in unknown.stderr) == (2, True)

@@ -22,7 +22,7 @@ from apass.cli.streams import DataOutput, reserved_output
 from apass.cli.terminal import Color, ColorOption, FormatOption, OutputFormat, echo, print_json
 from apass.errors import ApassError, InputError
 from apass.instruments.support.table_layout import Column, fitted_table, keep_ends
-from apass.service.errors import JobFailedError
+from apass.service.errors import JobCancelledError, JobFailedError, NoResultError
 from apass.service.jobs import JobEvent, JobRecord, JobState
 from apass.util.printable import printable
 
@@ -46,7 +46,7 @@ app: Final = typer.Typer(
     name="jobs",
     cls=_Group,
     add_completion=False,
-    help="List, show, cancel or repeat the jobs of a server, and get their results.",
+    help="List, show, cancel, repeat or remove the jobs of a server, and get their results.",
 )
 
 _Id = Annotated[str, typer.Argument(metavar="ID", help="The id of the job, or a beginning of it that no other has.")]
@@ -153,11 +153,18 @@ def result(job_id: _Id, *, output: _Output, options: tuple[ServerOptions]) -> No
 
     async def work(client: Any, data: DataOutput | None) -> None:
         job = await _find(client, job_id)
-        if data is not None:
-            data.write(await job.result())
-            return
         try:
-            await job.save(output)
+            if data is not None:
+                data.write(await job.result())
+            else:
+                await job.save(output)
+        except JobFailedError as error:
+            text = failure_text(f"{job.record.name} (job {job.id})", error)
+            Console(stderr=True, highlight=False).print(text, soft_wrap=True)
+            raise typer.Exit(FAILED) from None
+        except (JobCancelledError, NoResultError) as error:
+            print_error(f"{error}, and has no result" if isinstance(error, JobCancelledError) else str(error))
+            raise typer.Exit(FAILED) from None
         except OSError as error:
             raise (error if isinstance(error, ApassError) else named(error, output)) from None
 
@@ -173,7 +180,11 @@ def report(job_id: _Id, *, output: _Output, options: tuple[ServerOptions]) -> No
     """
 
     async def work(client: Any, data: DataOutput | None) -> None:
-        text = await (await _find(client, job_id)).report()
+        try:
+            text = await (await _find(client, job_id)).report()
+        except NoResultError as error:
+            print_error(str(error))
+            raise typer.Exit(FAILED) from None
         if data is None:
             write_file("-o", output, text)
         else:
@@ -231,6 +242,35 @@ def retry(
     _run(options[0], work)
 
 
+@app.command("remove")
+@with_options(ServerOptions)
+def remove(
+    job_ids: Annotated[list[str], typer.Argument(metavar="ID", help="The ids of the jobs.")],
+    *,
+    options: tuple[ServerOptions],
+) -> None:
+    """Remove jobs that have ended, with their models and results.
+
+    Exit status: 0; 1 if a job has not ended, which is kept.
+    """
+
+    async def work(client: Any) -> None:
+        is_early = False
+        for job in [await _find(client, job_id) for job_id in job_ids]:
+            name = f"{job.id}  {printable(job.record.name)}"
+            try:
+                await job.remove()
+            except NoResultError:
+                is_early = True
+                echo(f"{name} has not ended; cancel it first")
+            else:
+                echo(f"{name} is removed")
+        if is_early:
+            raise typer.Exit(FAILED)
+
+    _run(options[0], work)
+
+
 @app.command("events")
 @with_options(ServerOptions)
 def events(
@@ -240,7 +280,10 @@ def events(
     options: tuple[ServerOptions],
     output_format: FormatOption = OutputFormat.TEXT,
 ) -> None:
-    """Print the events of a job as they happen, until its end."""
+    """Print the events of a job as they happen, until its end.
+
+    With `--output-format json`, the lines have all fields, such as the texts of the model.
+    """
 
     async def work(client: Any) -> None:
         job = await _find(client, job_id)
@@ -299,11 +342,7 @@ def _run(options: ServerOptions, work: Callable[[Any], Awaitable[None]]) -> None
     with errors_as_lines(), warnings_as_lines():
         check_backend(options.backend)
         client_of(options)  # checks the URL
-        try:
-            run_until_interrupted(main, options.backend)
-        except JobFailedError as error:
-            Console(stderr=True, highlight=False).print(failure_text("the job", error), soft_wrap=True)
-            raise typer.Exit(FAILED) from None
+        run_until_interrupted(main, options.backend)
 
 
 def _print_table(records: Sequence[JobRecord]) -> None:
@@ -415,9 +454,12 @@ def _date(at: float) -> str:
 
 
 def _event_text(event: JobEvent, record: JobRecord) -> str:
-    """Return an event as a line."""
+    """Return an event as a line; it has no text of the model, and no index of one."""
     at = max(0.0, event.time - record.created)
     data = dict(event.data)
+    if event.kind == "text":
+        return f"{at:9.3f}  {event.kind:<9} number {data['text']}, {size_text(int(data['size']))}"
+    data.pop("text", None)
     parts = [str(data.pop("pass"))] if "pass" in data else []
     data.pop("path", None)
     parts += [str(data.pop("function"))] if "function" in data else []
