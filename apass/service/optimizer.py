@@ -83,7 +83,7 @@ class OptimizerStatus:
     """What an optimizer does now."""
 
     accepts: bool
-    """Whether it accepts jobs."""
+    """Whether it accepts jobs: it does not end, and the store could be used for the last one."""
     queued: int
     """Computations that wait."""
     running: int
@@ -182,6 +182,8 @@ class Optimizer:
         self._doubtful: dict[str, LiveJob] = {}
         """Jobs that may have been stored, although the store failed."""
         self._doubt = Signal()
+        self._refuses = False
+        """Whether the last job could not be stored, for example because the disk is full."""
         self._listeners: set[JobNews] = set()
 
     async def __aenter__(self) -> Self:
@@ -357,8 +359,10 @@ class Optimizer:
         async def accept() -> None:
             try:
                 accepted.append(await self._accept(live, blob))
+                self._refuses = False
             except Exception as error:
                 accepted.append(error)
+                self._refuses = isinstance(error, JobsUnavailableError)
             finally:
                 self._admission.leave(tenant)
                 decided.set()
@@ -482,7 +486,7 @@ class Optimizer:
         waiting = [live.record.created for live in self._live.values() if live.record.state is JobState.QUEUED]
         error = dispatcher.health.error
         return OptimizerStatus(
-            not dispatcher.is_draining,
+            not (dispatcher.is_draining or self._refuses or error is not None),
             dispatcher.queued,
             dispatcher.running,
             dispatcher.slots,

@@ -56,11 +56,11 @@ async def test_job_that_cannot_be_stored_is_refused(method: str) -> None:
         store.before = {method}
         with pytest.raises(JobsUnavailableError, match=f"{method} fails"):
             await optimizer.submit({"f": 1}, pipeline="add", options=PLAIN, idempotency_key="k")
-        assert optimizer.status().jobs == 0
+        assert (optimizer.status().jobs, optimizer.status().accepts) == (0, False)
         store.before = set()
         job = await optimizer.submit({"f": 1}, pipeline="add", options=PLAIN, idempotency_key="k")
         assert await job.result() == {"f": 2}
-        assert optimizer.status().error is None
+        assert (optimizer.status().error, optimizer.status().accepts) == (None, True)
     assert final_states(store) == {JobState.DONE: 1}
 
 
@@ -105,7 +105,7 @@ async def test_attempt_begins_when_store_is_back(fails_after: bool) -> None:
         jobs = [await optimizer.submit({"f": index}, pipeline="gate", options=PLAIN) for index in range(5)]
         await failed(store, "update")
         status = optimizer.status()
-        assert (status.error, status.queued) == ("update fails", 5)
+        assert (status.error, status.queued, status.accepts) == ("update fails", 5, False)
         assert gate.started == []
         store.before, store.after = set(), set()
         for job in jobs:
