@@ -391,6 +391,19 @@ def test_options_limit_the_jobs(tmp_path: Path) -> None:
         assert (status, "deadline must be at most 60 s here" in text) == (2, True)
 
 
+@pytest.mark.process
+@pytest.mark.slow
+def test_rate_of_a_tenant_is_limited(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx").read_bytes()
+    with server_process("--memory", "--executor", "inline", "--tenant-rate", "0.001") as server:
+        first, second = (httpx.post(f"{server.url}/v1/jobs?suffix=onnx", content=model) for _ in range(2))
+        assert (first.status_code, second.status_code) == (202, 429)
+        assert (second.json()["detail"], second.headers["retry-after"]) == (
+            "a tenant may submit 0.001 jobs per second",
+            "1000",
+        )
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -407,6 +420,8 @@ def test_options_limit_the_jobs(tmp_path: Path) -> None:
         (["--worker-memory", "much"], "--worker-memory must be a size such as 4GiB, 500MB or none, got 'much'"),
         (["--max-age", "7 years"], "--max-age must be a duration such as 90s, 12h, 7d or none, got '7 years'"),
         (["--drain", "none"], "--drain must be a duration such as 30s, got none"),
+        (["--tenant-rate", "0"], "--tenant-rate must be a positive number of jobs per second, got 0"),
+        (["--tenant-rate", "nan"], "--tenant-rate must be a positive number of jobs per second, got nan"),
         (["--pipeline", "onnx.Simplify"], "--pipeline must be NAME=TEXT, such as fast=onnx.Simplify"),
         (["--pipeline", "a=NoSuchPass"], "no pass is registered under the name 'NoSuchPass'"),
         (["--allow-config", "no.such"], "no.such"),

@@ -32,6 +32,7 @@ from apass.errors import ApassError, InputError, did_you_mean
 from apass.executors import ProcessExecutor
 from apass.service.jobs import ENDED, JobEvent, JobRecord, JobState
 from apass.service.limits import Limits
+from apass.util.checks import is_seconds
 from apass.util.files import write_whole
 from apass.util.text import count_of
 
@@ -279,6 +280,16 @@ class LimitOptions:
         ),
     ] = None
     """Jobs of a tenant that wait."""
+    tenant_rate: Annotated[
+        float | None,
+        typer.Option(
+            "--tenant-rate",
+            metavar="NUMBER",
+            help="Accept at most this many jobs per second of a tenant, with bursts of as many.",
+            rich_help_panel=_LIMITS,
+        ),
+    ] = None
+    """Jobs of a tenant per second."""
     attempts: Annotated[
         int,
         typer.Option(
@@ -645,11 +656,14 @@ def _limits_of(options: LimitOptions, workers: WorkerOptions, jobs: JobOptions) 
     drain = duration_of("--drain", options.drain)
     if drain is None:
         raise InputError("--drain must be a duration such as 30s, got none; a server must end at some time")
+    if options.tenant_rate is not None and not is_seconds(options.tenant_rate):
+        raise InputError(f"--tenant-rate must be a positive number of jobs per second, got {options.tenant_rate:g}")
     return Limits(
         running=workers.workers,
         queued=options.max_queue,
         tenant_running=options.tenant_running,
         tenant_queued=options.tenant_queue,
+        tenant_rate=options.tenant_rate,
         model_bytes=bytes_of("--max-model-size", options.max_model_size),
         worker_bytes=bytes_of("--worker-memory", workers.worker_memory),
         deadline=duration_of("--deadline", options.deadline),
