@@ -581,7 +581,7 @@ class Optimizer:
             result_kind = kind if result_kind is None else result_kind.lower()
             for suffix in (kind, result_kind):
                 if suffix not in suffixes():
-                    near = did_you_mean(suffix, suffixes(), listing="known are ")
+                    near = did_you_mean(suffix, suffixes()) or f"; known are {', '.join(suffixes())}"
                     raise InvalidJobError(f"there is no format of models for the suffix {suffix!r}{near}")
             await self._check_size(model)
             if isinstance(model, Path):

@@ -102,8 +102,11 @@ def listen_unix(path: Path) -> Generator[socket.socket]:
             _remove_stale(path)
             sock.bind(str(path))
             sock.listen(BACKLOG)
+        except InputError:
+            raise
         except OSError as error:
-            raise InputError(f"cannot listen on {path}: {error.strerror or error}") from None
+            advice = "create its folder" if isinstance(error, FileNotFoundError) else "choose another path"
+            raise InputError(f"cannot listen on {path}: {error.strerror or error}; {advice}") from None
         created = path.stat().st_ino
         try:
             yield sock

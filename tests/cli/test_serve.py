@@ -393,6 +393,28 @@ def test_options_limit_the_jobs(tmp_path: Path) -> None:
 
 @pytest.mark.process
 @pytest.mark.slow
+def test_names_of_the_server_are_accepted() -> None:
+    with server_process("--memory", "--executor", "inline", "--host-name", "build.example") as server:
+
+        def get(host: str) -> httpx.Response:
+            return httpx.get(f"{server.url}/v1/jobs", headers={"host": host})
+
+        assert [get(host).status_code for host in ("build.example", "localhost:80")] == [200, 200]
+        refused = get("evil.example")
+        assert (refused.status_code, "add it with --host-name of `apass serve`" in refused.json()["detail"]) == (
+            403,
+            True,
+        )
+
+
+def test_help_of_patterns_has_no_backslash(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    text = apass("serve", "--help").stdout
+    assert ("such as 'onnx.*'" in text, "\\" in text) == (True, False)
+
+
+@pytest.mark.process
+@pytest.mark.slow
 def test_rate_of_a_tenant_is_limited(tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx").read_bytes()
     with server_process("--memory", "--executor", "inline", "--tenant-rate", "0.001") as server:
@@ -425,7 +447,14 @@ def test_rate_of_a_tenant_is_limited(tmp_path: Path) -> None:
         (["--pipeline", "onnx.Simplify"], "--pipeline must be NAME=TEXT, such as fast=onnx.Simplify"),
         (["--pipeline", "a=NoSuchPass"], "no pass is registered under the name 'NoSuchPass'"),
         (["--allow-config", "no.such"], "no.such"),
-        (["--token-file", "/no/such/file"], "cannot read the tokens in /no/such/file"),
+        (["--token-file", "no-file"], "--token-file no-file does not exist; create it with --new-token TENANT"),
+        (["--token-file", "/proc"], "apass: cannot read the tokens in /proc: Is a directory\n"),
+        (["--scope", "read"], "--scope is for a new token; add --new-token TENANT"),
+        (["--allow", "onx.*"], "--allow: no pass that can be used matches 'onx.*'; did you mean 'onnx.*'?"),
+        (["--allow", "onnx.Simplfy"], "--allow: no pass that can be used matches 'onnx.Simplfy'"),
+        (["--allow", "0*"], "--allow: no pass that can be used matches '0*'; `apass passes` lists all"),
+        (["--uds", "/no/such/s"], "apass: cannot listen on /no/such/s: No such file or directory; create its folder"),
+        (["--uds", "/proc/version"], "apass: cannot listen on /proc/version: another file has this name; choose "),
         (["--new-token", "alice"], "--new-token needs a file for the hash of the token"),
         (["--new-token", "a", "--token-file", "t", "--scope", "admim"], "--scope: unknown scope 'admim'; did you mean"),
         (["--new-token", "", "--token-file", "t"], "the tenant of a token must be a name"),

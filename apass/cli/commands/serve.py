@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +28,8 @@ from apass.cli.quantities import bytes_of, duration_of, size_text
 from apass.cli.terminal import echo
 from apass.cli.user_modules import LoadOption
 from apass.core.config import find_option
+from apass.core.pass_factories import known_names
+from apass.core.plugins import plugins
 from apass.errors import ApassError, InputError, did_you_mean
 from apass.executors import ProcessExecutor
 from apass.service.jobs import ENDED, JobEvent, JobRecord, JobState
@@ -82,6 +84,17 @@ class NetworkOptions:
         ),
     ] = 8000
     """The port."""
+    host_names: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--host-name",
+            metavar="NAME",
+            help="Accept requests to this name of the server; may be repeated "
+            r"\[with tokens, any name; else those of this machine].",
+            rich_help_panel=_NETWORK,
+        ),
+    ] = None
+    """The names of the server in the header `Host`."""
     uds: Annotated[
         Path | None,
         typer.Option(
@@ -161,7 +174,7 @@ class JobOptions:
         typer.Option(
             "--allow",
             metavar="PATTERN",
-            help=r"Accept texts of pipelines that name these passes, such as 'onnx.\*'; may be repeated "
+            help="Accept texts of pipelines that name these passes, such as 'onnx.*'; may be repeated "
             r"\[named pipelines only].",
             rich_help_panel=_JOBS,
         ),
@@ -354,15 +367,15 @@ class TokenOptions:
     ] = None
     """The tenant of a new token; None to start the server."""
     scope: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--scope",
             metavar="SCOPES",
-            help="Let the new token permit these: submit, read, admin.",
+            help=r"Let the new token permit these: submit, read, admin \[submit,read].",
             rich_help_panel=_TOKENS,
         ),
-    ] = "submit,read"
-    """The scopes of the new token."""
+    ] = None
+    """The scopes of the new token; None for those to submit and read."""
 
 
 _EXAMPLES: Final = (
@@ -484,7 +497,12 @@ class _Server:
             print_error("the HTTP server has ended without a signal")
 
     async def _serve(self, optimizer: Any, executor: Any, sock: Any, stop: anyio.Event) -> None:
-        app = _Requests(self._service.create_app(optimizer, auth=self._tokens, behind_proxy=self._network.behind_proxy))
+        network = self._network
+        app = _Requests(
+            self._service.create_app(
+                optimizer, auth=self._tokens, hosts=network.host_names or (), behind_proxy=network.behind_proxy
+            )
+        )
         http_stop, left = anyio.Event(), 0
         # The server closes the socket.
         url = self._http.url_of(sock, self._shown_host)
@@ -647,12 +665,13 @@ def _limits_of(options: LimitOptions, workers: WorkerOptions, jobs: JobOptions) 
     """Return the limits that the options describe.
 
     Raises:
-        InputError: if a value is invalid.
+        InputError: if a value is invalid, or there is no pass that jobs may name.
         UnknownConfigError: if jobs may set a config option that does not exist.
 
     """
     for key in jobs.allow_config or ():
         find_option(key)
+    _check_allowed(jobs.allow or ())
     drain = duration_of("--drain", options.drain)
     if drain is None:
         raise InputError("--drain must be a duration such as 30s, got none; a server must end at some time")
@@ -674,6 +693,22 @@ def _limits_of(options: LimitOptions, workers: WorkerOptions, jobs: JobOptions) 
         config=frozenset(jobs.allow_config or ()),
         drain=drain,
     )
+
+
+def _check_allowed(patterns: Iterable[str]) -> None:
+    """Check that each pattern of `--allow` has a pass.
+
+    Raises:
+        InputError: if one has none.
+
+    """
+    catalogue: Any = import_module("apass.service.http.catalogue")
+    for pattern in patterns:
+        # Names with a colon are those of callables, which are imported when a job names them.
+        if ":" not in pattern and not any(catalogue.allowed_names([pattern])):
+            near = did_you_mean(pattern, [*plugins("apass.pass_modules").keys() - {"*"}, *known_names()])
+            hint = near or "; `apass passes` lists all"
+            raise InputError(f"--allow: no pass that can be used matches {pattern!r}{hint}")
 
 
 def _executor_of(options: WorkerOptions) -> ExecutorScope:
@@ -748,8 +783,15 @@ def _tokens_of(options: TokenOptions) -> Any:
         InputError: if the file cannot be read, or has no token.
 
     """
+    if options.scope is not None:
+        raise InputError("--scope is for a new token; add --new-token TENANT")
     if options.token_file is None:
         return None
+    if not options.token_file.exists():
+        raise InputError(
+            f"--token-file {options.token_file} does not exist; "
+            f"create it with --new-token TENANT --token-file {options.token_file}"
+        )
     auth: Any = import_module("apass.service.http.auth")
     tokens: Any = auth.Tokens.read(options.token_file)
     if not len(tokens):
@@ -768,7 +810,7 @@ def _add_token(options: TokenOptions, tenant: str) -> None:
     if path is None:
         raise InputError("--new-token needs a file for the hash of the token; add --token-file FILE")
     auth: Any = import_module("apass.service.http.auth")
-    scopes = [word.strip() for word in options.scope.split(",") if word.strip()]
+    scopes = [word.strip() for word in (options.scope or "submit,read").split(",") if word.strip()]
     known = [str(scope) for scope in auth.TokenScope]
     for scope in scopes:
         if scope not in known:

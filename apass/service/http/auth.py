@@ -154,7 +154,8 @@ class Tokens:
         try:
             text = path.read_text("utf-8")
         except (OSError, ValueError) as error:
-            raise InputError(f"cannot read the tokens in {path}: {error}") from error
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"cannot read the tokens in {path}: {reason}") from error
         for number, line in enumerate(text.splitlines(), 1):
             if not line.strip() or line.startswith("#"):
                 continue

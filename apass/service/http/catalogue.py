@@ -31,7 +31,7 @@ from apass.service.http.records import json_response
 from apass.service.http.requests import MAX_JSON, Service, job_options, require
 from apass.service.http.uploads import BodyReader, read_body
 
-__all__ = ["CatalogueHandlers"]
+__all__ = ["CatalogueHandlers", "allowed_names"]
 
 T = TypeVar("T")
 
@@ -93,7 +93,7 @@ class CatalogueHandlers:
 
     def _describe_passes(self) -> list[dict[str, Any]]:
         """Return the descriptions of passes; runs in a thread."""
-        allowed = set(_allowed_names(self._optimizer.pipelines.allow))
+        allowed = set(allowed_names(self._optimizer.pipelines.allow))
         contained: dict[str, Pass[Any]] = {}
         for pipeline in self._optimizer.pipelines.named.values():
             contained |= _contained(pipeline)
@@ -109,7 +109,7 @@ class CatalogueHandlers:
         return described
 
 
-def _allowed_names(allow: Iterable[str]) -> Iterator[str]:
+def allowed_names(allow: Iterable[str]) -> Iterator[str]:
     """Iterate over the names of allowed passes, and import their plug-ins."""
     for pattern in allow:
         if not set("*?[") & set(pattern):
@@ -183,7 +183,7 @@ def _plan(pipeline: Pass[Any] | None, suffix: str, context: PassContext) -> dict
         if pipeline is None:
             kind = f".{suffix.lower().removeprefix('.')}"
             if kind not in suffixes():
-                near = did_you_mean(kind, suffixes(), listing="suffixes are ")
+                near = did_you_mean(kind, suffixes()) or f"; suffixes are {', '.join(suffixes())}"
                 raise InvalidParameterError(
                     f"this is the default pipeline of an IR; add the suffix of a model, got {suffix!r}{near}"
                 )

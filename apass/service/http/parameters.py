@@ -31,7 +31,7 @@ class Parameters:
         self._values: dict[str, list[str]] = {}
         for name, value in items:
             if name not in known:
-                near = did_you_mean(name, known, listing="parameters are ")
+                near = did_you_mean(name, known, listing="parameters are ", lister="/v1/openapi.json")
                 raise InvalidParameterError(f"there is no parameter {name[:100]!r}{near}")
             if len(value) > LONGEST:
                 raise InvalidParameterError(f"{name} has {len(value):,} characters; the limit is {LONGEST:,}")

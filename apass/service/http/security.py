@@ -130,13 +130,14 @@ class Guard:
         if self._is_local and not _is_local_client(scope):
             raise ForbiddenError(
                 f"the server has no authentication, so that only this machine may use it, and not {_client(scope)}; "
-                "start it with tokens, or with allow_remote=True in a network that you trust"
+                "start it with tokens (--token-file of `apass serve`), or with allow_remote=True of create_app in a "
+                "network that you trust"
             )
         host = headers.get("host", "")
         if (self._is_local or self._hosts) and not self._is_known_host(host):
             raise ForbiddenError(
                 f"the host {host!r} is not a name of this server, so that another web site may be behind the request; "
-                "add it to hosts=[...] of create_app"
+                "add it with --host-name of `apass serve`, or hosts=[...] of create_app"
             )
         # A token is sent on purpose. Anything else, such as an address or a cookie, a browser also sends for others.
         if "authorization" not in headers and scope["method"] not in SAFE and _is_foreign(headers, host):
