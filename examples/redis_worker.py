@@ -11,11 +11,12 @@ workers in succession have taken, `--attempts` of them, is answered with an erro
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import anyio
 from coredis import Redis
@@ -121,15 +122,18 @@ async def send(url: str, paths: Sequence[Path], folder: Path) -> int:
     async with Redis.from_url(url, decode_responses=False) as client:
         number = await client.incr("apass:clients")
         reply = f"apass:answers:{number}".encode()
-        names = {path.name: path for path in paths}
+        left = {path.name: path for path in paths}
         for path in paths:
             data = await anyio.Path(path).read_bytes()
             await client.xadd(MODELS, {b"name": path.name.encode(), b"model": data, b"reply": reply})
         last = b"0-0"
-        while names:
+        while left:
             for identifier, fields in entries_of(await client.xread({reply: last}, block=10_000)):
                 last = identifier
-                path = names.pop(fields[b"name"].decode())
+                name = fields[b"name"].decode()
+                if name not in left:
+                    continue  # the worker died after its answer, and another one has repeated it
+                path = left.pop(name)
                 if b"model" in fields:
                     await anyio.Path(folder / path.name).write_bytes(fields[b"model"])
                     print(f"{path.name}: {path.stat().st_size} bytes before, {len(fields[b'model'])} after")
@@ -138,6 +142,33 @@ async def send(url: str, paths: Sequence[Path], folder: Path) -> int:
                     print(f"{path.name}: {fields[b'error'].decode()}", file=sys.stderr)
         await client.delete([reply])
     return failed
+
+
+def redis_url(text: str) -> str:
+    """Return the URL of a Redis server."""
+    scheme, separator, place = text.partition("://")
+    if scheme not in ("redis", "rediss", "unix") or not separator or not place:
+        raise argparse.ArgumentTypeError(f"expected a URL such as redis://127.0.0.1:6379/0, got {text!r}")
+    return text
+
+
+def check_models(paths: Sequence[Path]) -> str | None:
+    """Return why models cannot be sent; None if they can."""
+    for path in paths:
+        if not path.is_file():
+            return f"there is no file {path}"
+    names = Counter(path.name for path in paths)
+    name, count = names.most_common(1)[0]
+    return None if count == 1 else f"{count} models are named {name}, and their results would be; send them one by one"
+
+
+def errors_in(error: BaseException) -> Iterator[BaseException]:
+    """Iterate over the errors in nested groups."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from errors_in(inner)
+    else:
+        yield error
 
 
 async def run(options: argparse.Namespace) -> int:
@@ -165,13 +196,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sender.add_argument("models", nargs="+", type=Path)
     sender.add_argument("-o", "--output", type=Path, required=True)
     for command in (worker, sender):
-        command.add_argument("--url", default="redis://127.0.0.1:6379/0")
+        command.add_argument("--url", type=redis_url, default="redis://127.0.0.1:6379/0")
     options = parser.parse_args(arguments)
+    problem = check_models(options.models) if options.command == "send" else None
+    if problem is not None:
+        parser.error(problem)
     status = 1
     try:
         status = anyio.run(run, options, backend=options.backend)
     except* (OSError, RedisError) as failures:
-        print(*failures.exceptions, sep="\n", file=sys.stderr)
+        # Several tasks may have lost the same connection.
+        for message in dict.fromkeys(map(str, errors_in(failures))):
+            print(f"redis_worker.py: {message}", file=sys.stderr)
     except* KeyboardInterrupt:
         status = 130
     return status

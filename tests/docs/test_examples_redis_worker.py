@@ -2,13 +2,14 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import onnx_ir as ir
 import pytest
+from anyio import to_thread
 from coredis import Redis
 
 from apass.adapters.onnx import ADAPTER, count_nodes
@@ -93,3 +94,76 @@ async def test_model_of_dead_worker_is_taken_over(server: RedisServer, models: l
                     answers.append(answer)
         assert sorted(answer[b"name"] for answer in answers) == [b"m0.onnx", b"m1.onnx"]
         assert all(b"model" in answer for answer in answers)
+
+
+def sending(server: RedisServer, *arguments: object, backend: str = "asyncio") -> "subprocess.Popen[str]":
+    """Start to send models."""
+    words = command(server, "send", *map(str, arguments), backend=backend)
+    return subprocess.Popen(words, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+@pytest.mark.anyio
+async def test_second_answer_for_a_model_is_ignored(server: RedisServer, models: list[Path], tmp_path: Path) -> None:
+    with sending(server, *models[:2], "-o", tmp_path / "out") as process:
+        async with Redis.from_url(server.url, decode_responses=False) as client:
+            entries: list[Any] = []
+            while len(entries) < 2:
+                reply = await client.xread({MODELS: b"0-0"}, block=1_000)
+                entries = entries_of(reply)
+            # The worker of the first one died before it had acknowledged its answer.
+            for _, fields in (entries[0], entries[0], entries[1]):
+                answer: Any = {b"name": fields[b"name"], b"model": b"result"}
+                await client.xadd(fields[b"reply"], answer)
+        out, err = await to_thread.run_sync(process.communicate)
+    assert (process.returncode, err) == (0, "")
+    assert [line.partition(":")[0] for line in out.splitlines()] == ["m0.onnx", "m1.onnx"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["m0.onnx", "m1.onnx"]
+
+
+def test_equal_and_missing_names_are_not_sent(server: RedisServer, models: list[Path], tmp_path: Path) -> None:
+    other = tmp_path / "other" / "m0.onnx"
+    other.parent.mkdir()
+    other.write_bytes(models[0].read_bytes())
+    for path, message in (
+        (other, "2 models are named m0.onnx, and their results would be; send them one by one"),
+        (tmp_path / "none.onnx", f"there is no file {tmp_path / 'none.onnx'}"),
+    ):
+        with sending(server, models[0], path, "-o", tmp_path / "out") as process:
+            _, err = process.communicate()
+        assert (process.returncode, err.splitlines()[-1]) == (2, f"redis_worker.py: error: {message}")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.anyio
+async def test_worker_reports_that_redis_has_gone(
+    server: RedisServer, models: list[Path], anyio_backend_name: str
+) -> None:
+    with working(server, anyio_backend_name) as worker:
+        async with Redis.from_url(server.url, decode_responses=False) as client:
+            fields: Any = {b"name": b"m.onnx", b"model": models[0].read_bytes(), b"reply": b"answers"}
+            await client.xadd(MODELS, fields)
+            while not await client.xread({b"answers": b"0-0"}, block=1_000):
+                pass
+        server.kill()
+        _, err = await to_thread.run_sync(worker.communicate)
+    assert (worker.returncode, str(server.port) in err) == (1, True)
+    assert [line.partition(" ")[0] for line in err.splitlines()] == ["redis_worker.py:"] * err.count("\n")
+
+
+@contextmanager
+def working(server: RedisServer, backend: str) -> Generator["subprocess.Popen[str]"]:
+    """Run a worker, whose error output is read."""
+    words = command(server, "work", backend=backend)
+    with subprocess.Popen(words, cwd=ROOT, text=True, stderr=subprocess.PIPE) as worker:
+        try:
+            yield worker
+        finally:
+            worker.kill()
+
+
+@pytest.mark.parametrize("url", ["foo", "http://host", "redis://"])
+def test_other_url_is_misuse(url: str) -> None:
+    words = [sys.executable, "examples/redis_worker.py", "work", "--url", url]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert done.stderr.splitlines()[-1].endswith(f"expected a URL such as redis://127.0.0.1:6379/0, got '{url}'")
