@@ -1,6 +1,5 @@
 """`apass serve`: a server for jobs over HTTP."""
 
-import json
 import os
 import sys
 from collections.abc import Generator, Iterable, Mapping
@@ -25,6 +24,7 @@ from apass.cli.exit_status import FAILED
 from apass.cli.options import with_options
 from apass.cli.planning import pipeline_text, read_pipeline
 from apass.cli.quantities import bytes_of, duration_of, size_text
+from apass.cli.server_tokens import TokenOptions, add_token, tokens_of
 from apass.cli.terminal import echo
 from apass.cli.user_modules import LoadOption
 from apass.core.config import find_option
@@ -35,7 +35,6 @@ from apass.executors import ProcessExecutor
 from apass.service.jobs import ENDED, JobEvent, JobRecord, JobState
 from apass.service.limits import Limits
 from apass.util.checks import is_seconds
-from apass.util.files import write_whole
 from apass.util.text import count_of
 
 __all__ = ["app", "default_store"]
@@ -46,7 +45,6 @@ _NETWORK: Final = "Network"
 _JOBS: Final = "Jobs"
 _WORKERS: Final = "Workers"
 _LIMITS: Final = "Limits"
-_TOKENS: Final = "Tokens"
 
 INLINE: Final = "inline"
 """The value of `--executor` for the event loop of the server."""
@@ -342,42 +340,6 @@ class LimitOptions:
     """The time of running jobs at the end."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenOptions:
-    """The options of authentication."""
-
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--token-file",
-            metavar="FILE",
-            help="Accept requests with the tokens in this file only.",
-            rich_help_panel=_TOKENS,
-        ),
-    ] = None
-    """The file of the tokens; None for no authentication."""
-    new_token: Annotated[
-        str | None,
-        typer.Option(
-            "--new-token",
-            metavar="TENANT",
-            help="Add a token to the file, print it, and exit.",
-            rich_help_panel=_TOKENS,
-        ),
-    ] = None
-    """The tenant of a new token; None to start the server."""
-    scope: Annotated[
-        str | None,
-        typer.Option(
-            "--scope",
-            metavar="SCOPES",
-            help=r"Let the new token permit these: submit, read, admin \[submit,read].",
-            rich_help_panel=_TOKENS,
-        ),
-    ] = None
-    """The scopes of the new token; None for those to submit and read."""
-
-
 _EXAMPLES: Final = (
     "Examples:",
     "apass serve",
@@ -405,10 +367,10 @@ def serve(
     network, jobs, workers, limits, tokens = options
     with errors_as_lines(), warnings_as_lines():
         if tokens.new_token is not None:
-            _add_token(tokens, tokens.new_token)
+            add_token(tokens, tokens.new_token)
             return
         check_backend(network.backend)
-        server = _Server(network, jobs, workers, _limits_of(limits, workers, jobs), _tokens_of(tokens))
+        server = _Server(network, jobs, workers, _limits_of(limits, workers, jobs), tokens_of(tokens))
         run_until_stopped(server.run, network.backend)
         if server.has_failed:
             raise typer.Exit(FAILED)
@@ -774,61 +736,3 @@ def _pipelines_of(options: JobOptions) -> Mapping[str, str]:
         pipelines[name.strip()] = pipeline_text(text.strip())
         read_pipeline(pipelines[name.strip()])
     return pipelines
-
-
-def _tokens_of(options: TokenOptions) -> Any:
-    """Return the tokens of the file; None if there is no file.
-
-    Raises:
-        InputError: if the file cannot be read, or has no token.
-
-    """
-    if options.scope is not None:
-        raise InputError("--scope is for a new token; add --new-token TENANT")
-    if options.token_file is None:
-        return None
-    if not options.token_file.exists():
-        raise InputError(
-            f"--token-file {options.token_file} does not exist; "
-            f"create it with --new-token TENANT --token-file {options.token_file}"
-        )
-    auth: Any = import_module("apass.service.http.auth")
-    tokens: Any = auth.Tokens.read(options.token_file)
-    if not len(tokens):
-        raise InputError(f"--token-file {options.token_file} has no token; add one with --new-token TENANT")
-    return tokens
-
-
-def _add_token(options: TokenOptions, tenant: str) -> None:
-    """Add a token to the file, and print it.
-
-    Raises:
-        InputError: if the options are incomplete, or the file cannot be used.
-
-    """
-    path = options.token_file
-    if path is None:
-        raise InputError("--new-token needs a file for the hash of the token; add --token-file FILE")
-    auth: Any = import_module("apass.service.http.auth")
-    scopes = [word.strip() for word in (options.scope or "submit,read").split(",") if word.strip()]
-    known = [str(scope) for scope in auth.TokenScope]
-    for scope in scopes:
-        if scope not in known:
-            raise InputError(f"--scope: unknown scope {scope!r}{did_you_mean(scope, known, listing='scopes are ')}")
-    try:
-        secret, token = auth.new_token(tenant, scopes)
-    except ValueError as error:
-        raise InputError(str(error)) from None
-    text = ""
-    if path.exists():
-        auth.Tokens.read(path)
-        text = path.read_text("utf-8")
-        text += "" if not text or text.endswith("\n") else "\n"
-    else:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # The hashes are no secrets, but which tenants there are is no business of others.
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    write_whole(path, f"{text}{json.dumps(token.as_json())}\n")
-    echo(secret)
-    permits = ", ".join(sorted(str(scope) for scope in token.scopes))
-    print_error(f"this token of {tenant!r} permits {permits}; it is shown only once, and {path} has its hash")
