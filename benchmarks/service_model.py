@@ -37,7 +37,7 @@ from apass.service import JobOptions
 from apass.service.runners import BATCH_SECONDS, MOST_JOBS
 from apass.service.work import Work, run_work
 from benchmarks.area import Benchmark, main
-from benchmarks.measure import record, session
+from benchmarks.measure import record
 from benchmarks.service import CLIENTS, PIPELINE, TEST_DATA, Server, corpus, server
 from benchmarks.service_load import percentile
 
@@ -279,7 +279,7 @@ class _Measured:
 
 def measure_store(models: Path, store: str | None) -> _Measured:
     """Measure the costs of a job with one worker and 100 clients."""
-    count = 300 if session().quick else 1_500
+    count = 1_500
     with server(pipeline=PIPELINE, store=store, workers=1) as each:
         each.load(models, "call", count // 2, clients=HALF)
         url = store if store is not None and "://" in store else None
@@ -321,9 +321,9 @@ def costs_of(memory: _Measured, store: _Measured) -> Costs:
 
 def predictions(rounds: int) -> None:
     """Compare the predictions of the simulation with measurements."""
-    count = 600 if session().quick else 3_000
+    count = 3_000
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
-        models = corpus(Path(name) / "models", quick=session().quick)
+        models = corpus(Path(name) / "models")
         measured = {"memory": measure_store(models, None), "SQLite": measure_store(models, f"{name}/costs.db")}
         for store in measured:
             costs = costs_of(measured["memory"], measured[store])
@@ -426,7 +426,7 @@ def parts_of(costs: Costs, work: float, size: float, machines: int, *, shared: b
 async def capacity(rounds: int) -> None:
     """Derive how many models a second machines take, and what limits them."""
     with tempfile.TemporaryDirectory() as name:
-        models = corpus(Path(name) / "models", quick=session().quick)
+        models = corpus(Path(name) / "models")
         memory, sqlite = measure_store(models, None), measure_store(models, f"{name}/costs.db")
         stores = {"SQLite": costs_of(memory, sqlite)}
         if POSTGRES is not None:
@@ -454,7 +454,7 @@ async def capacity(rounds: int) -> None:
 
 
 BENCHMARKS = (
-    Benchmark(predictions, rounds=3, quick=True),
+    Benchmark(predictions, rounds=3),
     Benchmark(capacity, rounds=1),
 )
 
