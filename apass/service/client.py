@@ -35,14 +35,14 @@ class Client:
 
     Parameters:
         url: the URL of the server, such as `http://127.0.0.1:8000`, with the path if it is mounted. `unix:PATH` is a
-            Unix socket.
+            Unix socket. It contains no user and no password, which a server does not know.
         token: the bearer token; None for a server without authentication.
         timeout: seconds for which the server may be silent.
         retry_seconds: seconds for which a request is repeated.
         ssl_context: checks the certificate of the server; by default, that of the system.
 
     Raises:
-        InputError: if the URL or the token is not one.
+        InputError: if the URL or the token is not one, or the URL contains a password.
         MissingExtraError: if httpx is not installed.
 
     >>> async def optimize(path: Path) -> bytes:

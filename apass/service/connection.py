@@ -209,7 +209,7 @@ class Connection:
         ssl_context: checks the certificate of the server; by default, that of the system.
 
     Raises:
-        InputError: if the URL is not one of HTTP.
+        InputError: if the URL is not one of HTTP, or contains a password.
 
     """
 
@@ -221,6 +221,12 @@ class Connection:
         self._timeout = timeout
         self._retry_seconds = retry_seconds
         path = url.removeprefix("unix:") if url.startswith("unix:") else None
+        if path is None and "@" in url:
+            # httpx would send a password in place of the token, and a message about the URL would show it.
+            raise InputError(
+                f"the URL of the server must not contain a user or a password, got one before "
+                f"@{url.rpartition('@')[2]}; pass a token in place of it, and write %40 for an @ in a path"
+            )
         # The name of the host is of no importance there.
         base = self.url if path is None else "http://localhost"
         try:

@@ -490,6 +490,28 @@ def test_invalid_url_is_rejected(url: str) -> None:
         Client(url)
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://user:secret@host",
+        "http://user:secret@host:8000/apass",
+        "http://user:secret@host:port",
+        "http://user:sec/secret@host",
+        "ftp://user:secret@host",
+        "user:secret@host",
+    ],
+)
+def test_url_with_password_is_rejected_and_hidden(url: str) -> None:
+    with pytest.raises(InputError, match="must not contain a user or a password, got one before @host") as caught:
+        Client(url, token="t" * 40)
+    assert "sec" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["unix:/tmp/a@b.sock", "http://127.0.0.1:8000/a%40b"])
+def test_other_at_sign_is_accepted(url: str) -> None:
+    assert Client(url).url == url
+
+
 @pytest.mark.parametrize("token", ["", "a b", "a\nb", "ü"])
 def test_invalid_token_is_rejected(token: str) -> None:
     with pytest.raises(InputError, match="the token must consist of printable ASCII characters"):
