@@ -19,7 +19,8 @@ from apass.service.connection import Body, Connection, Query
 from apass.service.errors import InvalidJobError
 from apass.service.jobs import JobOptions, JobState
 from apass.service.remote_job import RemoteEvents, RemoteJob, RemoteJobs, job_path
-from apass.util.checks import is_seconds
+from apass.util.checks import check_type, is_seconds
+from apass.util.text import shorten
 
 __all__ = ["Client"]
 
@@ -42,6 +43,7 @@ class Client:
         ssl_context: checks the certificate of the server; by default, that of the system.
 
     Raises:
+        TypeError: if a value has another type.
         InputError: if the URL or the token is not one, or the URL contains a password.
         MissingExtraError: if httpx is not installed.
 
@@ -119,6 +121,7 @@ class Client:
             trace: the `traceparent` of the trace that the job belongs to.
 
         Raises:
+            TypeError: if a value has another type.
             InvalidJobError: if the file cannot be read, or the server rejects the pipeline, the kind or an option.
             ModelTooLargeError: if the model has more bytes than the server accepts.
             QueueFullError: if the server has too many jobs.
@@ -127,6 +130,22 @@ class Client:
                 with the same idempotency key.
 
         """
+        _check_model(model)
+        for what, value, expected in (
+            ("kind", kind, str | None),
+            ("result_kind", result_kind, str | None),
+            ("pipeline", pipeline, str),
+            ("name", name, str),
+            ("priority", priority, int),
+            ("deadline", deadline, int | float | None),
+            ("options", options, JobOptions | None),
+            ("idempotency_key", idempotency_key, str | None),
+            ("trace", trace, str | None),
+        ):
+            check_type(what, value, expected)
+        for what, header in (("idempotency_key", idempotency_key), ("trace", trace)):
+            if header is not None and not (header.isascii() and header.isprintable()):
+                raise InvalidJobError(f"{what} must have printable ASCII characters only, got {header[:100]!r}")
         kind = (file_suffix(model) if isinstance(model, Path) else "") if kind is None else kind
         name = name or (model.name if isinstance(model, Path) else "")
         query = _submit_query(pipeline, name, kind, result_kind, priority, deadline, options or JobOptions())
@@ -158,9 +177,11 @@ class Client:
         """Return a job by its id.
 
         Raises:
+            TypeError: if the id is no str.
             UnknownJobError: if there is none that the token permits to read.
 
         """
+        check_type("id of a job", job_id, str)
         return RemoteJob(self._connection, self._streams, await self._connection.ask_json("GET", job_path(job_id)))
 
     def jobs(
@@ -181,7 +202,18 @@ class Client:
             before: the id of a job, after which the list begins.
             page: the number of jobs of a page.
 
+        Raises:
+            TypeError: if a value has another type.
+
         """
+        if isinstance(states, str):
+            raise TypeError(f"states must be a list of states, got {states!r}; write [{str(states)!r}]")
+        for what, value, expected in (
+            ("text", text, str),
+            ("tenant", tenant, str | None),
+            ("before", before, str | None),
+        ):
+            check_type(what, value, expected)
         query: list[tuple[str, str]] = [("limit", str(page))]
         query += [("state", ",".join(str(state) for state in states))] if states else []
         query += [("q", text)] if text else []
@@ -208,7 +240,12 @@ class Client:
             kind: the suffix of the models, for the default pipeline of an IR.
             options: the options of the job.
 
+        Raises:
+            TypeError: if the options are not `JobOptions`.
+            InvalidJobError: if the server rejects the pipeline, the kind or an option.
+
         """
+        check_type("options", options, JobOptions | None)
         options = options or JobOptions()
         values = {
             "pipeline": pipeline,
@@ -223,6 +260,19 @@ class Client:
     async def status(self) -> Mapping[str, Any]:
         """Return what the server does now."""
         return await self._connection.ask_json("GET", "/v1/status")
+
+
+def _check_model(model: object) -> None:
+    """Raise TypeError unless a model is bytes or a path."""
+    if isinstance(model, bytes | Path):
+        return
+    kind = type(model).__qualname__
+    advice = f"got an object of {kind}; write it to a file, and pass the path or the bytes of that"
+    if isinstance(model, str):
+        advice = f"got the str {shorten(model, 100)!r}; write Path(...) for a file, or encode a text"
+    elif isinstance(model, bytearray | memoryview):
+        advice = f"got a {kind}; write bytes(...)"
+    raise TypeError(f"the model must be the bytes of a file or a Path; {advice}")
 
 
 def _submit_query(

@@ -23,6 +23,7 @@ from apass.service.errors import (
     ServiceError,
 )
 from apass.service.jobs import JobFailure
+from apass.util.checks import check_type
 from apass.util.retry_after import retry_after
 from apass.util.text import shorten
 from apass.util.version import __version__
@@ -209,6 +210,7 @@ class Connection:
         ssl_context: checks the certificate of the server; by default, that of the system.
 
     Raises:
+        TypeError: if a value has another type.
         InputError: if the URL is not one of HTTP, or contains a password.
 
     """
@@ -216,6 +218,11 @@ class Connection:
     def __init__(
         self, url: str, token: str | None, timeout: float, retry_seconds: float, ssl_context: ssl.SSLContext | None
     ) -> None:
+        # The values are not shown: they may contain a secret.
+        for name, value, kinds in (("url", url, str), ("token", token, str | None)):
+            if not isinstance(value, kinds):
+                raise TypeError(f"the {name} of a client must be a str, got {type(value).__qualname__}")
+        check_type("ssl_context", ssl_context, ssl.SSLContext | None)
         self.url: Final = url.rstrip("/")
         """The URL of the server."""
         self._timeout = timeout
@@ -231,7 +238,7 @@ class Connection:
         base = self.url if path is None else "http://localhost"
         try:
             parsed = httpx.URL(base)
-        except (httpx.InvalidURL, TypeError) as error:
+        except httpx.InvalidURL as error:
             raise InputError(f"{url!r} is not the URL of a server: {error}") from None
         if parsed.scheme not in ("http", "https") or not parsed.host:
             raise InputError(f"{url!r} is not the URL of a server; expected one like http://127.0.0.1:8000")

@@ -1,7 +1,7 @@
 """`Client` with real servers, whose connections break."""
 
 import gc
-from collections.abc import AsyncGenerator, AsyncIterable, MutableMapping
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping, MutableMapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -488,6 +488,82 @@ async def test_closed_client_is_an_error() -> None:
 def test_invalid_url_is_rejected(url: str) -> None:
     with pytest.raises(InputError, match="is not the URL of a server"):
         Client(url)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"url": 5}, "the url of a client must be a str, got int"),
+        ({"url": b"http://user:secret@host"}, "the url of a client must be a str, got bytes"),
+        ({"token": b"secret"}, "the token of a client must be a str, got bytes"),
+        ({"ssl_context": True}, r"the ssl_context must be of type SSLContext \| None, not True"),
+    ],
+)
+def test_client_rejects_values_of_other_types(options: Mapping[str, Any], message: str) -> None:
+    values: dict[str, Any] = {"url": "http://127.0.0.1:1", **options}
+    with pytest.raises(TypeError, match=f"^{message}$"):
+        Client(**values)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("m.onnx", "got the str 'm.onnx'; write Path(...) for a file"),
+        (bytearray(b"x"), "got a bytearray; write bytes(...)"),
+        (memoryview(b"x"), "got a memoryview; write bytes(...)"),
+        (5, "got an object of int; write it to a file, and pass the path"),
+        ({"f": 1}, "got an object of dict; write it to a file, and pass the path"),
+    ],
+)
+async def test_submission_of_other_objects_says_what_to_pass(model: Any, message: str) -> None:
+    async with Client("http://127.0.0.1:1") as client:
+        with pytest.raises(TypeError, match="the model must be the bytes of a file or a Path") as caught:
+            await client.submit(model, kind=".onnx")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"options": {}}, r"the options must be of type JobOptions \| None, not {}"),
+        ({"kind": 3}, r"the kind must be of type str \| None, not 3"),
+        ({"result_kind": 3}, r"the result_kind must be of type str \| None, not 3"),
+        ({"pipeline": None}, "the pipeline must be of type str, not None"),
+        ({"name": 3}, "the name must be of type str, not 3"),
+        ({"priority": "1"}, "the priority must be of type int, not '1'"),
+        ({"deadline": "1"}, r"the deadline must be of type int \| float \| None, not '1'"),
+        ({"idempotency_key": 3}, r"the idempotency_key must be of type str \| None, not 3"),
+        ({"trace": 3}, r"the trace must be of type str \| None, not 3"),
+    ],
+)
+async def test_submission_checks_types_of_options(options: Mapping[str, Any], message: str) -> None:
+    values: dict[str, Any] = {"kind": ".onnx", **options}
+    async with Client("http://127.0.0.1:1") as client:
+        with pytest.raises(TypeError, match=f"^{message}$"):
+            await client.submit(b"x", **values)
+
+
+@pytest.mark.parametrize("name", ["idempotency_key", "trace"])
+@pytest.mark.parametrize("value", ["ü", "a\r\nb"])
+async def test_malformed_header_is_not_sent(name: str, value: str) -> None:
+    options: dict[str, Any] = {name: value}
+    async with Client("http://127.0.0.1:1") as client:
+        with pytest.raises(InvalidJobError, match=f"^{name} must have printable ASCII characters only"):
+            await client.submit(b"x", kind=".onnx", **options)
+
+
+async def test_reading_jobs_checks_types() -> None:
+    values: Any = "failed"
+    number: Any = 3
+    async with Client("http://127.0.0.1:1") as client:
+        with pytest.raises(TypeError, match=r"^states must be a list of states, got 'failed'; write \['failed'\]$"):
+            client.jobs(states=values)
+        with pytest.raises(TypeError, match="the text must be of type str, not 3"):
+            client.jobs(text=number)
+        with pytest.raises(TypeError, match="the id of a job must be of type str, not 3"):
+            await client.find(number)
+        with pytest.raises(TypeError, match="the options must be of type JobOptions"):
+            await client.plan(options=values)
 
 
 @pytest.mark.parametrize(
