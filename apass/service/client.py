@@ -299,6 +299,7 @@ def _submit_query(
         ("config", json.dumps(dict(options.config)), "{}"),
         ("report", str(options.report).lower(), "true"),
         ("functions", str(options.functions).lower(), "false"),
+        ("texts", str(options.texts).lower(), "false"),
     ]
     return [(key, value) for key, value, default in items if value != default]
 

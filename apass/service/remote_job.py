@@ -119,7 +119,7 @@ class RemoteJob:
     async def save(self, path: Path, *, durable: bool = True) -> int:
         """Write the result to a file, and return its number of bytes.
 
-        Wait until the job has ended before.         The file is written beside `path`, and renamed when it is complete.
+        Wait until the job has ended before. The file is written beside `path`, and renamed when it is complete.
 
         Parameters:
             path: the file.
@@ -489,6 +489,7 @@ def _record_of(values: Mapping[str, Any]) -> JobRecord:
             config=options["config"],
             report=options["report"],
             functions=options["functions"],
+            texts=options["texts"],
         ),
         priority=values["priority"],
         deadline=values["deadline"],

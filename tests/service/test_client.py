@@ -107,7 +107,9 @@ async def test_submitted_file_is_optimized(tmp_path: Path) -> None:
 async def test_options_and_long_pipeline_reach_the_server(tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx").read_bytes()
     pipeline = ",".join(["onnx.IdentityElimination"] * 300)
-    options = JobOptions(opt_level=1, disabled_pass=("onnx.IdentityElimination",), report=False)
+    options = JobOptions(
+        opt_level=1, disabled_pass=("onnx.IdentityElimination",), report=False, functions=True, texts=True
+    )
     async with served() as url, Client(url) as client:
         job = await client.submit(
             model, kind=".onnx", pipeline=pipeline, name='a "b" ü & c', deadline=60, options=options
