@@ -44,6 +44,9 @@ BACKOFF: Final = Backoff(initial=0.1, maximum=5.0, jitter=0.5)
 TYPE: Final = "urn:apass:"
 """The `type` of a problem is this and the name of the class of the error."""
 
+PROBLEM: Final = "application/problem+json"
+"""The content type of errors of a server."""
+
 KEPT_SECONDS: Final = 20.0
 """Seconds for which an idle connection is kept; servers close theirs later."""
 
@@ -421,10 +424,11 @@ class Connection:
     def _error_of(self, response: httpx.Response) -> ServiceError:
         """Return the error that an answer describes."""
         status = response.status_code
-        try:
-            values: Any = response.json()
-        except ValueError:
-            values = None
+        values: Any = None
+        # Other frameworks also answer with a `detail` in JSON.
+        if response.headers.get("content-type", "").partition(";")[0].strip() == PROBLEM:
+            with suppress(ValueError):
+                values = response.json()
         problem = cast("dict[str, Any]", values) if isinstance(values, dict) else {}
         if not isinstance(problem.get("detail"), str):
             if status in PASSING:
@@ -432,7 +436,12 @@ class Connection:
             if response.is_redirect:
                 return ServiceError(f"{self.url} is another URL now: {response.headers.get('location', '')}; use that")
             start = shorten(" ".join(response.text.split()), 200)
-            return ServiceError(f"{self.url} answered {status} in place of an answer of apass: {start!r}")
+            request = f"{response.request.method} {response.request.url.path}"
+            advice = "; if the service is mounted below a path, add that to the URL of the server"
+            return ServiceError(
+                f"{self.url} answered {status} in place of an answer of apass: {start!r} to {request}"
+                f"{advice if status == httpx.codes.NOT_FOUND else ''}"
+            )
         error = _error_of_problem(problem, status)
         for note in problem.get("notes") or ():
             error.add_note(str(note))

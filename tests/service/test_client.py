@@ -445,7 +445,8 @@ async def test_silent_server_exceeds_the_timeout() -> None:
     ("status", "body", "message"),
     [
         (200, b"<html>hello", "is no server of apass, or a newer one: it answered '<html>hello'"),
-        (404, b"<html>nothing", "answered 404 in place of an answer of apass"),
+        (404, b"<html>nothing", "answered 404 in place of an answer of apass: '<html>nothing' to GET /v1/status; if"),
+        (404, b'{"detail":"Not Found"}', "if the service is mounted below a path, add that to the URL of the server"),
         (302, b"", "is another URL now: https://elsewhere.example/"),
         (500, b"oops", "answered 500 in place of an answer of apass: 'oops'"),
     ],

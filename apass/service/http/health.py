@@ -59,7 +59,7 @@ class HealthHandlers:
         require(request, TokenScope.ADMIN)
         metrics = next((item for item in self._optimizer.observers if isinstance(item, ServiceMetrics)), None)
         if metrics is None:
-            raise HTTPException(404)
+            raise HTTPException(404, "the server keeps no metrics; add ServiceMetrics to observers of its Optimizer")
         return Response(metrics.render(), 200, media_type=CONTENT_TYPE_LATEST)
 
     async def status(self, request: Request) -> Response:

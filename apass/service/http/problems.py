@@ -143,11 +143,15 @@ def problem_of(error: ServiceError, status: int | None = None, **more: Any) -> R
 
 
 def problem_of_http(request: Request, error: HTTPException) -> Response:
-    """Return the answer for an error of the routing."""
-    title = HTTPStatus(error.status_code).phrase.lower()
-    detail = error.detail
-    if error.status_code == 404:
-        detail = f"there is no path {request.url.path!r}; GET v1/openapi.json describes all"
+    """Return the answer for an error of HTTP itself, such as an unknown path."""
+    phrase = HTTPStatus(error.status_code).phrase
+    title, detail = phrase.lower(), error.detail
+    if error.status_code == 404 and detail == phrase:
+        root = str(request.scope.get("root_path", "")).rstrip("/")
+        detail = (
+            f"there is no path {request.url.path!r}; those of the service begin with {root}/v1/, "
+            f"and GET {root}/v1/openapi.json describes all"
+        )
     elif error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "")
         detail = f"the path {request.url.path!r} has no method {request.method}; it has {allowed}"

@@ -121,7 +121,11 @@ async def test_metrics_need_an_observer_and_admin() -> None:
     secret, token = new_token("root", ["admin"])
     headers = {"authorization": f"Bearer {secret}"}
     async with served(Optimizer(), auth=Tokens([token])) as client:
-        assert (await client.get("/metrics", headers=headers)).status_code == 404
+        missing = await client.get("/metrics", headers=headers)
+        assert (missing.status_code, missing.json()["detail"]) == (
+            404,
+            "the server keeps no metrics; add ServiceMetrics to observers of its Optimizer",
+        )
     optimizer = Optimizer({"default": "onnx.IdentityElimination"}, observers=[ServiceMetrics()])
     async with served(optimizer, auth=Tokens([token])) as client:
         params: Params = {"suffix": "onnx", "wait": 30}

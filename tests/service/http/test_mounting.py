@@ -45,7 +45,12 @@ async def check_mounted(app: Any, server: str | None = None) -> None:
             assert (await client.get("/readyz")).json() == {"status": "ready"}
             events = await own.get(job["links"]["events"])
             assert "event: state" in events.text
-            assert (await client.get("/v1/nothing")).status_code == 404
+            unknown = await client.get("/v1/nothing")
+            assert unknown.json()["detail"] == (
+                "there is no path '/apass/v1/nothing'; those of the service begin with /apass/v1/, "
+                "and GET /apass/v1/openapi.json describes all"
+            )
+            assert unknown.status_code == 404
             described = (await client.get("/v1/openapi.json")).json()
             assert described["servers"] == [{"url": "/apass"}]
 
