@@ -1,13 +1,18 @@
 """Which requests reach the service, and the headers of answers."""
 
+from collections import Counter
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+import anyio
 import httpx
 import pytest
+from anyio.lowlevel import checkpoint
+from starlette.types import Message, Receive, Scope, Send
 
 from apass.service import Optimizer, Tokens, create_app, new_token
+from apass.service.http.security import BEGINNING, Guard
 from tests.helpers.http_servers import check_answer, raw_client, served
 from tests.service.http.models import IDENTITY
 
@@ -224,6 +229,32 @@ async def test_report_cannot_use_the_service() -> None:
         assert "allow-same-origin" not in policy
         # The HTML standard makes a page with both a sandbox and this policy an error.
         assert "cross-origin-opener-policy" not in report.headers
+
+
+async def test_many_requests_begin_few_at_once() -> None:
+    iteration, begun, ended = 0, Counter[int](), anyio.Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        begun[iteration] += 1
+        if begun.total() == 100:
+            ended.set()
+
+    async def receive() -> Message:
+        raise AssertionError("the application reads nothing")
+
+    async def send(message: Message) -> None:
+        raise AssertionError("the application sends nothing")
+
+    guard = Guard(app, auth=None, allow_remote=True, hosts=(), behind_proxy=False)
+    scope: Scope = {"type": "http", "method": "GET", "path": "/", "headers": [], "client": ("127.0.0.1", 1)}
+    async with anyio.create_task_group() as group:
+        for _ in range(100):
+            group.start_soon(guard, scope, receive, send)
+        while not ended.is_set():
+            iteration += 1
+            await checkpoint()
+    # Trio runs the tasks of an iteration in random order.
+    assert max(begun.values()) <= 2 * BEGINNING
 
 
 async def test_bug_is_a_problem_without_details(monkeypatch: pytest.MonkeyPatch) -> None:
