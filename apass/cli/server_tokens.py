@@ -48,7 +48,7 @@ class TokenOptions:
         typer.Option(
             "--scope",
             metavar="SCOPES",
-            help=r"Let the new token permit these: submit, read, admin \[submit,read].",
+            help=r"Let the new token permit these: submit, read, metrics, admin \[submit,read].",
             rich_help_panel=_TOKENS,
         ),
     ] = None

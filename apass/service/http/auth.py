@@ -29,8 +29,10 @@ class TokenScope(StrEnum):
     """To submit, cancel, retry and remove jobs of the tenant."""
     READ = "read"
     """To read the jobs of the tenant, their events, results and reports, and what the server offers."""
+    METRICS = "metrics"
+    """To read the metrics of the server, which count the jobs of all tenants."""
     ADMIN = "admin"
-    """Both, for the jobs of all tenants, and to read the state of the server."""
+    """All of these, for the jobs of all tenants, and to read the state of the server."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ class HealthHandlers:
 
     async def metrics(self, request: Request) -> Response:
         """Return the metrics of the optimizer's `ServiceMetrics`."""
-        require(request, TokenScope.ADMIN)
+        require(request, TokenScope.METRICS)
         metrics = next((item for item in self._optimizer.observers if isinstance(item, ServiceMetrics)), None)
         if metrics is None:
             raise HTTPException(404, "the server keeps no metrics; add ServiceMetrics to observers of its Optimizer")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from apass.service.http.auth import TokenScope
 from apass.service.http.problems import PROBLEM
 from apass.service.jobs import JobState
 from apass.util.version import __version__
@@ -363,7 +364,7 @@ _SCHEMAS: Final[Mapping[str, Schema]] = {
             "version": _TEXT,
             "accepts": _FLAG,
             "tenant": _TEXT,
-            "scopes": _array({"type": "string", "enum": ["admin", "read", "submit"]}),
+            "scopes": _array({"type": "string", "enum": sorted(TokenScope)}),
             "jobs": {**_COUNTS, "description": "The number of visible jobs by state."},
             "limits": {"type": "object", "additionalProperties": {"type": ["number", "null"]}},
             "suffixes": _NAMES,

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from apass.errors import InputError
-from apass.service import Identity, Optimizer, Token, Tokens, TokenScope, new_token
+from apass.service import Identity, Optimizer, ServiceMetrics, Token, Tokens, TokenScope, new_token
 from tests.helpers.http_servers import served
 from tests.service.http.models import IDENTITY, RELU, Params
 
@@ -20,9 +20,10 @@ ALICE, ALICE_TOKEN = new_token("alice")
 BOB, BOB_TOKEN = new_token("bob")
 READER, READER_TOKEN = new_token("alice", ["read"])
 WRITER, WRITER_TOKEN = new_token("alice", ["submit"])
+MONITOR, MONITOR_TOKEN = new_token("prometheus", ["metrics"])
 ADMIN, ADMIN_TOKEN = new_token("root", ["admin"])
 
-TOKENS = Tokens([ALICE_TOKEN, BOB_TOKEN, READER_TOKEN, WRITER_TOKEN, ADMIN_TOKEN])
+TOKENS = Tokens([ALICE_TOKEN, BOB_TOKEN, READER_TOKEN, WRITER_TOKEN, MONITOR_TOKEN, ADMIN_TOKEN])
 
 
 def bearer(secret: str) -> dict[str, str]:
@@ -90,6 +91,17 @@ async def test_scope_permits_what_it_names() -> None:
         # Every token may ask what it permits.
         status = (await client.get("/v1/status", headers=bearer(WRITER))).json()
         assert (status["scopes"], status["jobs"]) == (["submit"], {})
+
+
+@pytest.mark.network
+async def test_scope_metrics_reads_metrics_only() -> None:
+    async with served(Optimizer(observers=[ServiceMetrics()]), auth=TOKENS) as client:
+        metrics = await client.get("/metrics", headers=bearer(MONITOR))
+        assert (metrics.status_code, "apass_jobs" in metrics.text) == (200, True)
+        for path in ("/v1/jobs", "/v1/pipelines", "/v1/passes", "/v1/events", f"/v1/jobs/{'0' * 32}"):
+            refused = await client.get(path, headers=bearer(MONITOR))
+            assert (refused.status_code, "has the scopes metrics" in refused.json()["detail"]) == (403, True)
+        assert (await client.post("/v1/jobs", headers=bearer(MONITOR), content=RELU)).status_code == 403
 
 
 @pytest.mark.network
