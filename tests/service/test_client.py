@@ -187,13 +187,17 @@ async def test_job_is_repeated_with_its_options(tmp_path: Path) -> None:
 async def test_token_is_sent_and_checked(tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx")
     secret, token = new_token("alice", ["submit"])
-    async with served(tokens=Tokens([token])) as url:
+    reader, read_token = new_token("alice", ["read"])
+    async with served(tokens=Tokens([token, read_token])) as url:
         async with Client(url, token=secret) as client:
             job = await client.submit(model)
             assert job.record.tenant == "alice"
             with pytest.raises(AccessError, match="needs read") as caught:
                 await job.refresh()
             assert not caught.value.needs_token
+        async with Client(url, token=reader) as client:
+            with pytest.raises(AccessError, match="need a token with the scope admin"):
+                await anext(client.jobs(tenant="bob"))
         for wrong in (None, "x" * 40):
             async with Client(url, token=wrong) as client:
                 with pytest.raises(AccessError, match="token") as caught:

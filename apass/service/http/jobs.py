@@ -28,7 +28,7 @@ from apass.service.http.auth import TokenScope
 from apass.service.http.contents import blob_response, file_name
 from apass.service.http.events import EventStream, JobSource, NewsSource
 from apass.service.http.parameters import Parameters
-from apass.service.http.problems import BadRequestError, InvalidParameterError, problem_of
+from apass.service.http.problems import BadRequestError, ForbiddenError, InvalidParameterError, problem_of
 from apass.service.http.records import job_json, json_response
 from apass.service.http.requests import Service, check_readable, job_options, require, root_of, wait_for
 from apass.service.http.security import REPORT_POLICY
@@ -155,7 +155,7 @@ class JobHandlers:
         parameters = _query(request, "state", "q", "limit", "before", "tenant")
         tenant = parameters.text("tenant")
         if tenant is not None and identity.visible_tenant is not None and tenant != identity.tenant:
-            raise InvalidParameterError("tenant needs a token with the scope admin")
+            raise ForbiddenError("the jobs of another tenant need a token with the scope admin; leave out tenant")
         states = parameters.words("state")
         unknown = sorted(set(states) - set(JobState))
         if unknown:
