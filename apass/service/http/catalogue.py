@@ -28,7 +28,7 @@ from apass.service.errors import InvalidJobError
 from apass.service.http.auth import TokenScope
 from apass.service.http.problems import BadRequestError, InvalidParameterError, UnsupportedMediaTypeError
 from apass.service.http.records import json_response
-from apass.service.http.requests import MAX_JSON, Service, job_options, require
+from apass.service.http.requests import MAX_JSON, Service, job_options, parameters_of, require
 from apass.service.http.uploads import BodyReader, read_body
 
 __all__ = ["CatalogueHandlers", "allowed_names"]
@@ -58,6 +58,7 @@ class CatalogueHandlers:
     async def passes(self, request: Request) -> Response:
         """Return the passes that pipelines contain or may contain."""
         require(request, TokenScope.READ)
+        parameters_of(request)
         async with self._lock:
             if self._passes is None:
                 # Plug-ins are imported, which takes long. They do not change while the process runs.
@@ -67,6 +68,7 @@ class CatalogueHandlers:
     async def pipelines(self, request: Request) -> Response:
         """Return the named pipelines."""
         require(request, TokenScope.READ)
+        parameters_of(request)
         described = await run_sync(
             lambda: [_describe(name, item) for name, item in self._optimizer.pipelines.named.items()]
         )
@@ -75,6 +77,7 @@ class CatalogueHandlers:
     async def plan(self, request: Request) -> Response:
         """Return which passes of a pipeline run."""
         require(request, TokenScope.READ)
+        parameters_of(request)
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise UnsupportedMediaTypeError("the body must be JSON; send Content-Type: application/json")
         reader = BodyReader(request.receive, dict(request.headers), MAX_JSON, self._service.body_seconds)

@@ -16,7 +16,7 @@ from apass.service.errors import JobsUnavailableError
 from apass.service.http.auth import TokenScope
 from apass.service.http.openapi import describe_api
 from apass.service.http.records import json_response
-from apass.service.http.requests import Service, check_readable, identity_of, require, root_of
+from apass.service.http.requests import Service, check_readable, identity_of, parameters_of, require, root_of
 from apass.service.jobs import JobState
 from apass.service.metrics import ServiceMetrics
 from apass.util.version import __version__
@@ -52,11 +52,13 @@ class HealthHandlers:
 
     async def openapi(self, request: Request) -> Response:
         """Return the description of the interface."""
+        parameters_of(request)
         return json_response(describe_api(root_of(request)))
 
     async def metrics(self, request: Request) -> Response:
         """Return the metrics of the optimizer's `ServiceMetrics`."""
         require(request, TokenScope.METRICS)
+        parameters_of(request)
         metrics = next((item for item in self._optimizer.observers if isinstance(item, ServiceMetrics)), None)
         if metrics is None:
             raise HTTPException(404, "the server keeps no metrics; add ServiceMetrics to observers of its Optimizer")
@@ -66,6 +68,7 @@ class HealthHandlers:
         """Return what the server does and accepts."""
         # Every token may ask for its scopes. A program that only submits checks its token by this.
         identity, optimizer = identity_of(request), self._optimizer
+        parameters_of(request)
         check_readable(optimizer)
         allowed = optimizer.limits.config
         may_read = identity.permits(TokenScope.READ)

@@ -30,7 +30,15 @@ from apass.service.http.events import EventStream, JobSource, NewsSource
 from apass.service.http.parameters import Parameters
 from apass.service.http.problems import BadRequestError, ForbiddenError, InvalidParameterError, problem_of
 from apass.service.http.records import job_json, json_response
-from apass.service.http.requests import Service, check_readable, job_options, require, root_of, wait_for
+from apass.service.http.requests import (
+    Service,
+    check_readable,
+    job_options,
+    parameters_of,
+    require,
+    root_of,
+    wait_for,
+)
 from apass.service.http.security import REPORT_POLICY
 from apass.service.http.uploads import Upload, clean_name, read_upload
 from apass.service.job import Job
@@ -86,7 +94,7 @@ class JobHandlers:
         """Accept a job."""
         identity = require(request, TokenScope.SUBMIT)
         # An invalid request is refused before its body is read.
-        query = Parameters(request.query_params.multi_items(), SUBMIT_PARAMETERS)
+        query = parameters_of(request, *SUBMIT_PARAMETERS)
         self._optimizer.check_open()
         async with read_upload(
             request.receive,
@@ -128,7 +136,7 @@ class JobHandlers:
             name=name or f"model{kind}",
             tenant=tenant,
             priority=parameters.integer("priority", 0, -1000, 1000),
-            deadline=parameters.seconds("deadline"),
+            deadline=parameters.seconds("deadline", allows_zero=False),
             options=options,
             idempotency_key=_idempotency_key(request),
             wait=False,
@@ -152,7 +160,7 @@ class JobHandlers:
     async def list_jobs(self, request: Request) -> Response:
         """Return a page of jobs."""
         identity = require(request, TokenScope.READ)
-        parameters = _query(request, "state", "q", "limit", "before", "tenant")
+        parameters = parameters_of(request, "state", "q", "limit", "before", "tenant")
         tenant = parameters.text("tenant")
         if tenant is not None and identity.visible_tenant is not None and tenant != identity.tenant:
             raise ForbiddenError("the jobs of another tenant need a token with the scope admin; leave out tenant")
@@ -162,13 +170,18 @@ class JobHandlers:
             raise InvalidParameterError(
                 f"there is no state {unknown[0][:100]!r}; expected one of {', '.join(JobState)}"
             )
+        before = parameters.text("before")
+        if before is not None and not _ID.fullmatch(before):
+            raise InvalidParameterError(
+                f"before must be the id of a job, such as `next` of the page before, got {before[:100]!r}"
+            )
         check_readable(self._optimizer)
         page = await self._optimizer.list(
             JobQuery(
                 tenant=identity.visible_tenant if tenant is None else tenant,
                 states=frozenset(map(JobState, states)),
                 text=(parameters.text("q") or "")[:300],
-                before=parameters.text("before"),
+                before=before,
                 limit=parameters.integer("limit", 50, 1, MOST_JOBS),
             )
         )
@@ -177,12 +190,12 @@ class JobHandlers:
 
     async def find(self, request: Request) -> Response:
         """Return a job, after waiting for its end."""
-        job, seconds = await self._find(request, TokenScope.READ), _query(request, "wait").seconds("wait")
+        job, seconds = await self._find(request, TokenScope.READ), parameters_of(request, "wait").seconds("wait")
         return self._job(request, job.record if seconds is None else await self._wait(request, job, seconds))
 
     async def result(self, request: Request) -> Response:
         """Return the bytes of a result."""
-        job, seconds = await self._find(request, TokenScope.READ), _query(request, "wait").seconds("wait")
+        job, seconds = await self._find(request, TokenScope.READ), parameters_of(request, "wait").seconds("wait")
         record = job.record if seconds is None else await self._wait(request, job, seconds)
         try:
             return await self._result(request, await self._stored(request, job, record), job.recent_result)
@@ -193,6 +206,7 @@ class JobHandlers:
     async def model(self, request: Request) -> Response:
         """Return the bytes of a model."""
         record = (await self._find(request, TokenScope.READ)).record
+        parameters_of(request)
         name = file_name(record.name, record.kind)
         return await blob_response(
             request, self._optimizer.store, record.model_digest, record.model_size, name=name, kind=record.kind
@@ -200,8 +214,9 @@ class JobHandlers:
 
     async def report(self, request: Request) -> Response:
         """Return the report, an HTML page."""
-        job = await self._find(request, TokenScope.READ)
-        record = await self._stored(request, job, job.record)
+        job, seconds = await self._find(request, TokenScope.READ), parameters_of(request, "wait").seconds("wait")
+        record = job.record if seconds is None else await self._wait(request, job, seconds)
+        record = await self._stored(request, job, record)
         _check_ended(record)
         # By the HTML standard, a page in a sandbox must not have the opener policy of other answers.
         headers = {"content-security-policy": REPORT_POLICY, "cross-origin-opener-policy": ""}
@@ -210,7 +225,7 @@ class JobHandlers:
     async def events(self, request: Request) -> Response:
         """Return the events of a job, as they happen."""
         job = await self._find(request, TokenScope.READ)
-        parameters = _query(request, "after")
+        parameters = parameters_of(request, "after")
         last = request.headers.get("last-event-id", "").strip()
         # A browser that connects again has the first query and a newer header.
         source = Parameters([("Last-Event-ID", last)], ["Last-Event-ID"]) if last else parameters
@@ -230,7 +245,7 @@ class JobHandlers:
     async def news(self, request: Request) -> Response:
         """Return the events of all jobs of the tenant, as they happen."""
         identity = require(request, TokenScope.READ)
-        kinds = _query(request, "kinds").words("kinds") or ("state",)
+        kinds = parameters_of(request, "kinds").words("kinds") or ("state",)
         unknown = sorted(set(kinds) - set(EVENT_KINDS))
         if unknown:
             raise InvalidParameterError(
@@ -243,7 +258,7 @@ class JobHandlers:
     async def delete(self, request: Request) -> Response:
         """Cancel a job, or remove one that has ended."""
         job = await self._find(request, TokenScope.SUBMIT)
-        if _query(request, "remove").flag("remove", default=False):
+        if parameters_of(request, "remove").flag("remove", default=False):
             await self._optimizer.remove(job.id, tenant=job.record.tenant)
             return Response(None, 204)
         record: JobRecord | None = job.record
@@ -256,7 +271,7 @@ class JobHandlers:
     async def retry(self, request: Request) -> Response:
         """Submit the model of a job again, with the same pipeline and options."""
         job = await self._find(request, TokenScope.SUBMIT)
-        record, seconds = job.record, _query(request, "wait").seconds("wait")
+        record, seconds = job.record, parameters_of(request, "wait").seconds("wait")
         if record.kind not in suffixes():
             raise InvalidJobError(
                 f"job {record.id} has a module of the class {record.kind!r}, and not a file; submit it in the program"
@@ -360,10 +375,6 @@ class JobHandlers:
                     await run_sync(partial(rmtree, folder, ignore_errors=True))
         except KeyError:
             raise NoResultError(f"the model of job {record.id} has expired") from None
-
-
-def _query(request: Request, *known: str) -> Parameters:
-    return Parameters(request.query_params.multi_items(), known)
 
 
 def _check_ended(record: JobRecord) -> None:

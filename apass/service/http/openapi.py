@@ -566,15 +566,15 @@ _PATHS: Final[Mapping[str, Mapping[str, Any]]] = {
             "operationId": "model",
             "summary": "Return the bytes of the model.",
             "parameters": [_JOB_PATH, *_RESULT_HEADERS],
-            "responses": _BLOB_ANSWERS | _problems(404, 409, 503),
+            "responses": _BLOB_ANSWERS | _problems(404, 409, 422, 503),
         },
     },
     "/v1/jobs/{id}/report": {
         "get": {
             "operationId": "report",
             "summary": "Return the report as an HTML page.",
-            "parameters": [_JOB_PATH],
-            "responses": {"200": _bytes("The page.", "text/html")} | _problems(404, 409, 503),
+            "parameters": [_JOB_PATH, _WAIT],
+            "responses": {"200": _bytes("The page.", "text/html")} | _problems(404, 409, 422, 503),
         },
     },
     "/v1/jobs/{id}/events": {
@@ -610,14 +610,14 @@ _PATHS: Final[Mapping[str, Mapping[str, Any]]] = {
         "get": {
             "operationId": "passes",
             "summary": "Return the passes that pipelines contain or may contain.",
-            "responses": {"200": _json("Passes", "The passes.")} | _problems(),
+            "responses": {"200": _json("Passes", "The passes.")} | _problems(422),
         },
     },
     "/v1/pipelines": {
         "get": {
             "operationId": "pipelines",
             "summary": "Return the named pipelines.",
-            "responses": {"200": _json("Pipelines", "The pipelines.")} | _problems(),
+            "responses": {"200": _json("Pipelines", "The pipelines.")} | _problems(422),
         },
     },
     "/v1/plan": {
@@ -632,7 +632,7 @@ _PATHS: Final[Mapping[str, Mapping[str, Any]]] = {
         "get": {
             "operationId": "status",
             "summary": "Return what the server does and accepts.",
-            "responses": {"200": _json("Status", "The status.")} | _problems(503),
+            "responses": {"200": _json("Status", "The status.")} | _problems(422, 503),
         },
     },
     "/v1/openapi.json": {
@@ -642,7 +642,7 @@ _PATHS: Final[Mapping[str, Mapping[str, Any]]] = {
             "security": [],
             "responses": {
                 "200": {"description": "The description.", "content": {"application/json": {"schema": {}}}},
-                "403": _problems()["403"],
+                **{status: _problems(422)[status] for status in ("403", "422")},
             },
         },
     },
@@ -666,7 +666,7 @@ _PATHS: Final[Mapping[str, Mapping[str, Any]]] = {
         "get": {
             "operationId": "metrics",
             "summary": "Return the metrics for Prometheus.",
-            "responses": {"200": _bytes("The metrics.", "text/plain")} | _problems(404),
+            "responses": {"200": _bytes("The metrics.", "text/plain")} | _problems(404, 422),
         },
     },
 }

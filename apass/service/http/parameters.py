@@ -32,6 +32,7 @@ class Parameters:
         for name, value in items:
             if name not in known:
                 near = did_you_mean(name, known, listing="parameters are ", lister="/v1/openapi.json")
+                near = near if known else "; this path has none"
                 raise InvalidParameterError(f"there is no parameter {name[:100]!r}{near}")
             if len(value) > LONGEST:
                 raise InvalidParameterError(f"{name} has {len(value):,} characters; the limit is {LONGEST:,}")
@@ -63,7 +64,7 @@ class Parameters:
             raise InvalidParameterError(f"{name} must be an integer from {least} to {most}, got {text[:100]!r}")
         return int(text)
 
-    def seconds(self, name: str) -> float | None:
+    def seconds(self, name: str, *, allows_zero: bool = True) -> float | None:
         """Return a number of seconds that is not negative; None if it is missing."""
         text = self.text(name)
         if text is None:
@@ -72,8 +73,9 @@ class Parameters:
             value = float(text)
         except ValueError:
             value = -1.0
-        if not isfinite(value) or value < 0:
-            raise InvalidParameterError(f"{name} must be a number of seconds, got {text[:100]!r}")
+        if not isfinite(value) or value < 0 or (value == 0 and not allows_zero):
+            kind = "number of seconds, 0 or more" if allows_zero else "positive number of seconds"
+            raise InvalidParameterError(f"{name} must be a {kind}, got {text[:100]!r}")
         return value
 
     def flag(self, name: str, *, default: bool) -> bool:

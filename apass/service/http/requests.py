@@ -11,12 +11,23 @@ from starlette.types import Receive
 
 from apass.service.errors import OptimizerClosedError
 from apass.service.http.auth import Identity, TokenScope
+from apass.service.http.parameters import Parameters
 from apass.service.http.problems import ForbiddenError, InvalidParameterError
 from apass.service.http.security import IDENTITY
 from apass.service.jobs import JobOptions
 from apass.service.optimizer import Optimizer
 
-__all__ = ["Service", "check_readable", "identity_of", "job_options", "require", "root_of", "wait_for", "watch_client"]
+__all__ = [
+    "Service",
+    "check_readable",
+    "identity_of",
+    "job_options",
+    "parameters_of",
+    "require",
+    "root_of",
+    "wait_for",
+    "watch_client",
+]
 
 R = TypeVar("R")
 
@@ -61,6 +72,16 @@ def require(request: Request, scope: TokenScope) -> Identity:
             f"the token has the scopes {', '.join(sorted(identity.scopes))}; this request needs {scope}"
         )
     return identity
+
+
+def parameters_of(request: Request, *known: str) -> Parameters:
+    """Return the parameters in the query of a request.
+
+    Raises:
+        InvalidParameterError: if there is one that is not known.
+
+    """
+    return Parameters(request.query_params.multi_items(), known)
 
 
 def check_readable(optimizer: Optimizer) -> None:

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import anyio
 import httpx
 import onnx
 import pytest
@@ -53,6 +54,24 @@ async def test_submission_is_accepted_before_it_runs() -> None:
         assert (waiting.status_code, waiting.json()["finished"]) == (200, None)
         gate.opened.set()
         assert (await client.get(path, params={"wait": 30})).json()["state"] == "done"
+
+
+async def test_report_waits_for_the_end() -> None:
+    gate = Gate()
+    reports: list[httpx.Response] = []
+    async with served(gated(gate)) as client, anyio.create_task_group() as group:
+        job = (await client.post("/v1/jobs", params={**ONNX, "pipeline": "gate"}, content=RELU)).json()
+        path = f"{job['links']['self']}/report"
+        assert (await client.get(path, params={"wait": 0.01})).status_code == 409
+        await gate.entered.wait()
+
+        async def read() -> None:
+            reports.append(await client.get(path, params={"wait": 30}))
+
+        group.start_soon(read)
+        await client.get("/healthz")
+        gate.opened.set()
+    assert (reports[0].status_code, "<title>model.onnx</title>" in reports[0].text) == (200, True)
 
 
 async def test_wait_is_limited() -> None:
@@ -159,9 +178,10 @@ async def test_options_are_those_of_the_request() -> None:
         ({**ONNX, "opt_level": "two"}, "opt_level must be an integer from 0 to 1000, got 'two'"),
         ({**ONNX, "opt_level": "1_0"}, "opt_level must be an integer"),
         ({**ONNX, "priority": "1001"}, "priority must be an integer from -1000 to 1000"),
-        ({**ONNX, "deadline": "0"}, "deadline must be a positive number"),
-        ({**ONNX, "deadline": "nan"}, "deadline must be a number of seconds, got 'nan'"),
-        ({**ONNX, "wait": "-1"}, "wait must be a number of seconds"),
+        ({**ONNX, "deadline": "0"}, "deadline must be a positive number of seconds, got '0'"),
+        ({**ONNX, "deadline": "-3"}, "deadline must be a positive number of seconds, got '-3'"),
+        ({**ONNX, "deadline": "nan"}, "deadline must be a positive number of seconds, got 'nan'"),
+        ({**ONNX, "wait": "-1"}, "wait must be a number of seconds, 0 or more, got '-1'"),
         ({**ONNX, "report": "maybe"}, "report must be true or false, got 'maybe'"),
         ({**ONNX, "config": "[1]"}, "config must be an object of JSON"),
         ({**ONNX, "config": '{"a": NaN}'}, "NaN is no value of JSON"),
@@ -341,6 +361,8 @@ async def names(client: httpx.AsyncClient, **params: Any) -> tuple[list[str], bo
         ({"limit": 0}, "limit must be an integer from 1 to 200"),
         ({"state": "ended"}, "there is no state 'ended'; expected one of queued, running"),
         ({"before": "a\x00"}, "before must not contain a null character"),
+        ({"before": "zzz"}, "before must be the id of a job, such as `next` of the page before, got 'zzz'"),
+        ({"before": ""}, "before must be the id of a job"),
         ({"sort": "name"}, "there is no parameter 'sort'"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from apass.service import Limits, Optimizer, create_app
+from apass.service import Limits, Optimizer, ServiceMetrics, create_app
 from apass.service.http import jobs as jobs_module
 from apass.service.http.openapi import JOB_ID, describe_api
 from tests.helpers.http_servers import client_of, served, serving, validate
@@ -107,6 +107,23 @@ async def test_server_accepts_the_examples() -> None:
                 continue
             answer = await ask(client, method, path.replace("{id}", job["id"]), operation, job["id"])
             assert answer.status_code < 300 or answer.status_code in (304, 409), (method, path, answer.text)
+
+
+@pytest.mark.anyio
+@pytest.mark.network
+async def test_unknown_parameter_is_refused_everywhere() -> None:
+    optimizer = Optimizer({"default": "onnx.IdentityElimination"}, observers=[ServiceMetrics()])
+    async with served(optimizer) as client:
+        job = (await client.post("/v1/jobs?suffix=onnx&wait=30", content=IDENTITY)).json()
+        probes = ("/healthz", "/readyz")
+        for method, path, operation in operations():
+            options: dict[str, Any] = {"json": {}} if path == "/v1/plan" else {}
+            answer = await client.request(method, path.replace("{id}", job["id"]), params={"bogus": 1}, **options)
+            assert answer.status_code == (200 if path in probes else 422), (method, path)
+            if path not in probes:
+                known = [item["name"] for item in operation.get("parameters", ()) if item["in"] == "query"]
+                expected = "parameters are " if known else "this path has none"
+                assert answer.json()["detail"].startswith(f"there is no parameter 'bogus'; {expected}"), (method, path)
 
 
 async def ask(
