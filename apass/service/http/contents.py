@@ -1,10 +1,12 @@
 """`blob_response`: the bytes of a model, a result or a report as an answer."""
 
 import re
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Final, Self
 from urllib.parse import quote
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -37,6 +39,7 @@ async def blob_response(
 
     Raises:
         NoResultError: if the blob has expired.
+        HTTPException: if the range is out of bounds.
 
     """
     tag = f'"{digest}"'
@@ -45,14 +48,17 @@ async def blob_response(
         "accept-ranges": "bytes",
         "content-disposition": f"attachment; {_disposition(name)}",
     }
-    if _matches(request.headers.get("if-none-match"), tag):
+    # For other methods, such as a submission that waits, these headers have no meaning.
+    conditions: Mapping[str, str] = request.headers if request.method in ("GET", "HEAD") else {}
+    if _matches(conditions.get("if-none-match"), tag):
         return Response(None, 304, headers)
     first, last, status = 0, size - 1, 200
     # A range of another version of the file would be a mixture.
-    if request.headers.get("if-range") in (None, tag) and (match := _RANGE.fullmatch(request.headers.get("range", ""))):
+    if conditions.get("if-range") in (None, tag) and (match := _RANGE.fullmatch(conditions.get("range", ""))):
         bounds = _bounds(match[1], match[2], size)
         if bounds is None:
-            return Response(None, 416, {**headers, "content-range": f"bytes */{size}"})
+            detail = f"{name} has {size:,} bytes, and none in the range {match[0]!r}"
+            raise HTTPException(416, detail, {"content-range": f"bytes */{size}", "accept-ranges": "bytes"})
         if bounds != (0, 0, True):
             first, last, _ = bounds
             status = 206

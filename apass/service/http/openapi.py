@@ -285,7 +285,7 @@ _SCHEMAS: Final[Mapping[str, Schema]] = {
             "detail": _TEXT,
             "notes": _NAMES,
             "failure": _ref("Failure"),
-            "job": {**_TEXT, "description": "The id in the path."},
+            "job": {**_TEXT, "description": "The id of the job."},
             "retry_after": {**_NUMBER, "description": "Seconds after which another attempt is worthwhile."},
         },
         optional=("notes", "failure", "job", "retry_after"),
@@ -496,7 +496,6 @@ _BLOB_ANSWERS: Final = {
     "200": _bytes("The bytes, with an ETag."),
     "206": _bytes("The range of bytes."),
     "304": {"description": "The client has these bytes."},
-    "416": {"description": "The range is out of bounds."},
 }
 
 _EVENTS: Final = {
@@ -558,7 +557,7 @@ _PATHS: Final[Mapping[str, Mapping[str, Any]]] = {
             "operationId": "result",
             "summary": "Return the bytes of the result.",
             "parameters": [_JOB_PATH, _WAIT, *_RESULT_HEADERS],
-            "responses": _BLOB_ANSWERS | _problems(404, 409, 422, 503),
+            "responses": _BLOB_ANSWERS | _problems(404, 409, 416, 422, 503),
         },
     },
     "/v1/jobs/{id}/model": {
@@ -566,7 +565,7 @@ _PATHS: Final[Mapping[str, Mapping[str, Any]]] = {
             "operationId": "model",
             "summary": "Return the bytes of the model.",
             "parameters": [_JOB_PATH, *_RESULT_HEADERS],
-            "responses": _BLOB_ANSWERS | _problems(404, 409, 422, 503),
+            "responses": _BLOB_ANSWERS | _problems(404, 409, 416, 422, 503),
         },
     },
     "/v1/jobs/{id}/report": {

@@ -155,7 +155,9 @@ def problem_of_http(request: Request, error: HTTPException) -> Response:
     elif error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "")
         detail = f"the path {request.url.path!r} has no method {request.method}; it has {allowed}"
-    values = {"type": "about:blank", "title": title, "status": error.status_code, "detail": detail}
+    values: dict[str, Any] = {"type": "about:blank", "title": title, "status": error.status_code, "detail": detail}
+    if "id" in request.path_params:
+        values["job"] = request.path_params["id"]
     return _response(values, error.status_code, dict(error.headers or {}))
 
 

@@ -75,6 +75,11 @@ async def test_range_out_of_bounds_is_refused(header: str) -> None:
     async with model_path() as (client, path):
         answer = await client.get(path, headers={"range": header})
         assert (answer.status_code, answer.headers["content-range"]) == (416, "bytes */2500000")
+        assert answer.headers["content-type"] == "application/problem+json"
+        problem = answer.json()
+        assert problem["detail"] == f"net.onnx has 2,500,000 bytes, and none in the range {header!r}"
+        assert problem["job"] in path
+        assert (await client.head(path, headers={"range": header})).status_code == 416
 
 
 @pytest.mark.parametrize("header", ["bytes=", "bytes=-", "bytes=5-2", "bytes=0-1,5-6", "lines=1-2", "bytes=a-b"])
