@@ -22,6 +22,7 @@ from apass.service.errors import (
     JobFailedError,
     JobsUnavailableError,
     NoResultError,
+    ServiceError,
     UnknownJobError,
 )
 from apass.service.http.auth import TokenScope
@@ -152,7 +153,11 @@ class JobHandlers:
         if seconds is None or not record.ended:
             return self._job(request, record, 202, headers)
         if "application/octet-stream" in request.headers.get("accept", ""):
-            response = await self._result(request, record, job.recent_result)
+            try:
+                response = await self._result(request, record, job.recent_result)
+            except ServiceError as error:
+                response = problem_of(error, job=record.id)
+            # The job is accepted, whatever its result is.
             response.headers.update(headers)
             return response
         return self._job(request, record, 200, headers)

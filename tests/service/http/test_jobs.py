@@ -128,6 +128,20 @@ async def test_result_is_returned_at_once_if_accepted() -> None:
         assert (await client.get(answer.headers["location"])).json()["state"] == "done"
         failed = await client.post("/v1/jobs", params=params, content=b"junk", headers=headers)
         assert (failed.status_code, failed.json()["type"]) == (422, "urn:apass:JobFailedError")
+        job = (await client.get(failed.headers["location"])).json()
+        assert (job["state"], job["id"]) == ("failed", failed.json()["job"])
+        again = await client.post(f"{job['links']['self']}/retry", params={"wait": 30}, headers=headers)
+        assert again.status_code == 422
+        assert again.headers["location"] == f"/v1/jobs/{again.json()['job']}" != job["links"]["self"]
+
+
+async def test_submission_ignores_range_and_tag() -> None:
+    async with served(onnx_optimizer()) as client:
+        for header, value in (("range", "bytes=99999-"), ("range", "bytes=0-1"), ("if-none-match", "*")):
+            headers = {"accept": "application/octet-stream", header: value}
+            answer = await client.post("/v1/jobs", params={**ONNX, "wait": 30}, content=IDENTITY, headers=headers)
+            assert answer.status_code == 200
+            assert len(onnx.load_from_string(answer.content).graph.node) == OPTIMIZED
 
 
 @pytest.mark.parametrize("model", [IDENTITY, RELU], ids=["changed", "unchanged"])
