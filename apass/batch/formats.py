@@ -8,7 +8,7 @@ A pipeline may convert a model to another IR. Its result is then written by the 
 import os
 import re
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from inspect import isawaitable
 from pathlib import Path
@@ -28,13 +28,23 @@ from apass.core.ir_plugin import (
     plugin_for,
     plugin_for_suffix,
     plugin_for_type,
+    require_plugin,
 )
 from apass.core.plugins import plugins
-from apass.errors import AdapterError, InputError
+from apass.errors import AdapterError, InputError, MissingExtraError, PluginError
 from apass.passes.base import Pass
 from apass.util.files import PartFile, Prepared, naming
 
-__all__ = ["Comparison", "Measures", "ModelFormat", "check_format", "format_of", "suffixes"]
+__all__ = [
+    "Comparison",
+    "Measures",
+    "ModelFormat",
+    "check_format",
+    "check_installed",
+    "format_of",
+    "installed_suffixes",
+    "suffixes",
+]
 
 _CONVERSIONS: Final = "apass.model_conversions"
 
@@ -289,11 +299,51 @@ def format_of(path: Path, result: str | None = None, pipeline: Pass[Any] | str |
             raise InputError(f"{path}: {error}") from None
     elif result not in (None, suffix) and (offer := plugins(_CONVERSIONS).get(_conversion(suffix, result))):
         return ModelFormat(checked_plugin(offer.load(), offer.value))
+    return ModelFormat(plugin_for_suffix(suffix, _ir_of(suffix, pipeline)))
+
+
+def check_installed(path: Path, result: str | None = None, pipeline: Pass[Any] | None = None) -> None:
+    """Check that `format_of` has no error.
+
+    The library of a format is not imported, unless that is the only way to find out whether it is installed.
+
+    Raises:
+        InputError: if no format has the suffix, if no conversion to `result` exists, or if the pipeline converts models
+            to an IR that has other suffixes.
+        MissingExtraError: if the library of a format is not installed.
+        PluginError: if a plug-in cannot be imported.
+
+    """
+    check_format(path, result, pipeline)
+    suffix = file_suffix(path)
+    require_plugin(suffix, _ir_of(suffix, pipeline))
+    if pipeline is not None and converted_type(pipeline) is not None:
+        # The pass that converts has imported its libraries.
+        format_of(path, result, pipeline)
+    elif result not in (None, suffix):
+        plugins(_CONVERSIONS)[_conversion(suffix, result)].require()
+
+
+def installed_suffixes() -> tuple[str, ...]:
+    """Return the suffixes of model files whose libraries are installed.
+
+    Libraries are imported as by `check_installed`.
+    """
+    found: list[str] = []
+    for suffix in suffixes():
+        with suppress(MissingExtraError, PluginError):
+            require_plugin(suffix)
+            found.append(suffix)
+    return tuple(found)
+
+
+def _ir_of(suffix: str, pipeline: Pass[Any] | str | None) -> str | None:
+    """Return the IR that a pipeline chooses for files; None for the default one."""
     names = irs_of_suffix(suffix)
     matches = _PREFIX.finditer(str(pipeline or "")) if names else ()
     # A pass such as `xdsl.FromMLIR` reads another IR than its prefix.
     words = (word.lower() for match in matches for word in (match[2], match[1]) if word is not None)
-    return ModelFormat(plugin_for_suffix(suffix, next((word for word in words if word in names), None)))
+    return next((word for word in words if word in names), None)
 
 
 _PREFIX: Final = re.compile(r"(?<![\w.])(\w+)\.(?:From(\w+))?")
@@ -314,7 +364,7 @@ def _writer(plugin: IRPlugin[Any], suffix: str) -> IRPlugin[Any]:
         return other
     raise AdapterError(
         f"the pipeline returns a model for {' or '.join(plugin.suffixes) or 'no'} files, which cannot be written as "
-        f"{suffix}; name the format with -o or --to"
+        f"{suffix}; name the format of the result: -o or --to of the commands, `to` of the service"
     )
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "plugin_package",
     "register_plugin",
     "registered_plugin",
+    "require_plugin",
 ]
 
 
@@ -223,6 +224,23 @@ def plugin_for_suffix(suffix: str, ir: str | None = None) -> IRPlugin[Any]:
         return _REGISTERED[suffix]
     offer = _offers()[suffix]
     return checked_plugin(offer.load(), offer.value)
+
+
+def require_plugin(suffix: str, ir: str | None = None) -> None:
+    """Check that the libraries of a suffix are installed.
+
+    See `plugin_for_suffix` for the parameters, and `Offer.require` for what is imported.
+
+    Raises:
+        KeyError: if there is no plug-in.
+        MissingExtraError: if a library is not installed.
+        PluginError: if the plug-in cannot be imported.
+
+    """
+    if ir is not None:
+        plugins(_IRS)[f"{ir}:{suffix}"].require()
+    elif suffix not in _REGISTERED:
+        _offers()[suffix].require()
 
 
 def registered_plugin(suffix: str) -> IRPlugin[Any] | None:

@@ -14,12 +14,13 @@ No plug-in is imported before something asks for it. If two packages declare the
 both as soon as the name is used.
 """
 
+import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
+from typing import Any, Final
 
 from apass.errors import ApassError, MissingExtraError, PluginError, PluginWarning
 
@@ -87,6 +88,41 @@ class Offer:
                 f"{point.value!r} cannot be loaded from the entry point group {point.group!r}: "
                 f"{type(error).__name__}: {error}; fix or uninstall {self.package}"
             ) from error
+
+    def require(self) -> None:
+        """Check that the libraries of the plug-in are installed.
+
+        They are the requirements of an extra of the package that has the name of a folder of the plug-in, such as
+        `onnx` for `apass.adapters.onnx.plugin`. The plug-in is imported if there is no such extra, or a requirement
+        is not installed under its name.
+
+        Raises:
+            MissingExtraError: if one of them is not installed.
+            PluginError: if the plug-in cannot be imported, or several packages declare the name.
+
+        """
+        libraries = _libraries(self.point)
+        if not libraries or not all(map(_is_installed, libraries)):
+            self.load()
+
+
+def _libraries(point: EntryPoint) -> Collection[str]:
+    """Return the packages that the extra of a plug-in requires."""
+    folders = point.module.split(".")[:-1]
+    matches = map(_REQUIREMENT.match, (point.dist.requires if point.dist is not None else None) or ())
+    return [match[1] for match in matches if match is not None and match[2] in folders]
+
+
+_REQUIREMENT: Final = re.compile(r"""([\w.-]+)[^;]*;.*\bextra *== *['"]([\w.-]+)['"]""")
+"""A package and an extra in the metadata of a package, such as `onnx>=1.17; extra == 'onnx'`."""
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        distribution(package)
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def _package(point: EntryPoint) -> str:

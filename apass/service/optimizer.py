@@ -37,6 +37,7 @@ from apass.service.errors import (
     UnknownJobError,
 )
 from apass.service.job import Job
+from apass.service.job_formats import JobFormats
 from apass.service.job_news import JobNews
 from apass.service.job_pipelines import JobPipelines
 from apass.service.job_store import Blob, JobPage, JobQuery, JobStore, blob_of_file
@@ -174,6 +175,8 @@ class Optimizer:
         """Whether a job may get the result of an equal one."""
         self.observers: Final = tuple(observers)
         """The objects that see all events of jobs."""
+        self.formats: JobFormats = JobFormats(is_local=True)
+        """The formats of models and results, while the optimizer is open."""
         self._cache = cache
         self._executor: ExecutorChoice = check_executor("Optimizer", executor)
         self._is_open = False
@@ -227,9 +230,9 @@ class Optimizer:
     def _open(self, folder: Path) -> None:
         self._drained, self._drain_lock = anyio.Event(), anyio.Lock()
         admission = Admission(self.limits, lambda: dispatcher.queued, lambda tenant: dispatcher.waiting(tenant))
-        dispatcher = Dispatcher(
-            self.store, self._runner(), self.limits, self._make_work, folder, self._settle, admission.admit
-        )
+        runner = self._runner()
+        self.formats = JobFormats(is_local=runner.shares_files)
+        dispatcher = Dispatcher(self.store, runner, self.limits, self._make_work, folder, self._settle, admission.admit)
         self._admission, self._dispatcher, self._folder = admission, dispatcher, folder
 
     async def __aexit__(
@@ -331,6 +334,8 @@ class Optimizer:
         await self._admission.take_rate(tenant, wait=wait)
         kind, result_kind, blob = await self._blob_of(model, kind, result_kind)
         key = await self.pipelines.key(pipeline, kind, result_kind)
+        if isinstance(model, bytes | Path):
+            await self.formats.check(pipeline, (await self.pipelines.find(pipeline)).pass_, kind, result_kind)
         await self._admission.enter(tenant, wait=wait)
         now, loop_now = time(), anyio.current_time()
         record = JobRecord(

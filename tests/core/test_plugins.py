@@ -43,6 +43,28 @@ def test_import_reads_no_description_of_a_package(packages: Path, monkeypatch: p
         _ = offer.package
 
 
+@pytest.mark.parametrize(
+    ("requirement", "is_imported"),
+    [
+        ("anyio>=4; extra == 'folder'", False),
+        ('anyio[trio] (>=4) ; python_version > "3" and extra == "folder"', False),
+        ("anyio>=4; extra == 'folder'\nRequires-Dist: no-such-library; extra == 'folder'", True),
+        ("anyio>=4; extra == 'other'", True),
+        ("anyio>=4", True),
+    ],
+)
+def test_requirements_of_extra_replace_the_import(packages: Path, requirement: str, *, is_imported: bool) -> None:
+    install(packages, "toy", "1.0", "[apass.irs]\n.toy = toy.folder.plugin:PLUGIN\n")
+    with (packages / "toy-1.0.dist-info" / "METADATA").open("a") as metadata:
+        metadata.write(f"Requires-Dist: {requirement}\n")
+    offer = all_plugins()["apass.irs"][".toy"]
+    if is_imported:
+        with pytest.raises(apass.PluginError, match=r"No module named 'toy'"):
+            offer.require()
+    else:
+        offer.require()
+
+
 def test_name_of_two_packages_is_an_error(packages: Path) -> None:
     install(packages, "first", "1.0", "[apass.passes]\nmy.Tune = json:loads\nmy.Other = json:loads\n")
     install(packages, "second", "2.1", "[apass.passes]\nmy.Tune = json:dumps\n")

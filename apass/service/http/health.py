@@ -10,7 +10,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from apass.batch.formats import suffixes
 from apass.core.config import list_configs
 from apass.service.errors import JobsUnavailableError
 from apass.service.http.auth import TokenScope
@@ -82,7 +81,7 @@ class HealthHandlers:
             "scopes": sorted(identity.scopes),
             "jobs": {str(state): count for state, count in counts.items()},
             "limits": optimizer.limits.as_json(),
-            "suffixes": list(suffixes()),
+            "suffixes": list(await optimizer.formats.suffixes()),
             "config": [
                 {"name": key, "type": item["type"], "default": item["default"], "doc": item["doc"]}
                 for key, item in configs.items()

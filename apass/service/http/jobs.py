@@ -115,7 +115,7 @@ class JobHandlers:
         name = clean_name(parameters.text("name") or "") or upload.file_name
         kind = _suffix(parameters.text("suffix")) or upload.suffix or file_suffix(Path(name))
         if not kind:
-            known = ", ".join(suffixes())
+            known = ", ".join(await self._optimizer.formats.suffixes())
             raise InvalidJobError(
                 "the kind of the model is unknown; send the parameter suffix, the name of a file, or the content type "
                 f"of the model; suffixes are {known}"

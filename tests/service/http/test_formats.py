@@ -1,0 +1,86 @@
+"""Formats of models that the server cannot read or write."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from apass.core.plugins import all_plugins
+from apass.service import InvalidJobError, Optimizer
+from apass.service.job_formats import JobFormats
+from tests.helpers.http_servers import served
+from tests.service.http.models import IDENTITY, RELU, Params
+
+pytestmark = [pytest.mark.anyio, pytest.mark.network]
+
+PLUGIN = """\
+from apass.errors import MissingExtraError
+raise MissingExtraError("models of toys need toylib: pip install 'toys[toy]'")
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Install a package with an IR, without the library of its extra."""
+    info = tmp_path / "toys-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: toys\nVersion: 1.0\nRequires-Dist: toylib; extra == 'toy'\n"
+    )
+    (info / "entry_points.txt").write_text(
+        "[apass.irs]\n.toy = toys.toy.plugin:PLUGIN\n"
+        "[apass.model_conversions]\n.onnx-to-.toy = toys.toy.plugin:FROM_ONNX\n"
+    )
+    folder = tmp_path / "toys" / "toy"
+    folder.mkdir(parents=True)
+    (folder / "plugin.py").write_text(PLUGIN)
+    monkeypatch.setattr("sys.path", [str(tmp_path), *sys.path])
+    all_plugins.cache_clear()
+    yield
+    monkeypatch.undo()
+    all_plugins.cache_clear()
+
+
+@pytest.mark.usefixtures("package")
+@pytest.mark.parametrize("params", [{"suffix": "toy"}, {"suffix": "onnx", "to": "toy"}], ids=["model", "result"])
+async def test_format_without_its_library_is_refused(params: Params) -> None:
+    async with served(Optimizer()) as client:
+        suffixes = (await client.get("/v1/status")).json()["suffixes"]
+        assert (".toy" in suffixes, ".onnx" in suffixes) == (False, True)
+        answer = await client.post("/v1/jobs", params=params, content=IDENTITY)
+        problem = answer.json()
+        assert (answer.status_code, problem["type"]) == (422, "urn:apass:InvalidJobError")
+        assert problem["detail"].startswith("the service has no library for ")
+        assert problem["detail"].endswith(" files: models of toys need toylib: pip install 'toys[toy]'")
+        assert (await client.get("/v1/jobs")).json()["jobs"] == []
+
+
+@pytest.mark.parametrize("pipeline", ["default", "onnx.IdentityElimination"])
+async def test_impossible_conversion_is_refused(pipeline: str) -> None:
+    async with served(Optimizer(allow=["onnx.*"])) as client:
+        params: Params = {"suffix": "onnx", "to": "ll", "pipeline": pipeline}
+        answer = await client.post("/v1/jobs", params=params, content=RELU)
+        message = "model.onnx cannot be converted to a .ll file; supported conversions: .bc to .ll, "
+        assert (answer.status_code, message in answer.json()["detail"]) == (422, True)
+        assert (await client.get("/v1/jobs")).json()["jobs"] == []
+
+
+async def test_format_of_a_converted_model_is_checked() -> None:
+    async with served(Optimizer({"lower": "mlir.FromLLVM"})) as client:
+        answer = await client.post("/v1/jobs", params={"suffix": "ll", "pipeline": "lower"}, content=b"; nothing")
+        message = "the pipeline returns a model for .mlir files, which cannot be written as .ll"
+        assert (answer.status_code, message in answer.json()["detail"]) == (422, True), answer.text
+        accepted = await client.post(
+            "/v1/jobs", params={"suffix": "ll", "to": "mlir", "pipeline": "lower"}, content=b"; nothing"
+        )
+        assert accepted.status_code == 202
+
+
+@pytest.mark.usefixtures("package")
+async def test_libraries_of_other_machines_are_unknown() -> None:
+    formats = JobFormats(is_local=False)
+    assert ".toy" in await formats.suffixes()
+    await formats.check("default", None, ".toy", ".toy")
+    with pytest.raises(InvalidJobError, match=r"model\.toy cannot be converted to a \.onnx file"):
+        await formats.check("default", None, ".toy", ".onnx")
