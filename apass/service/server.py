@@ -19,7 +19,9 @@ from apass.executors.remote import backend_name
 from apass.service.errors import ServiceError
 
 try:
+    import h11
     import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
 except ImportError as _error:
     raise MissingExtraError(f"the server needs uvicorn ({_error}): pip install 'apass[serve]'") from _error
 
@@ -29,7 +31,7 @@ AsgiApp = Callable[[MutableMapping[str, Any], Callable[..., Awaitable[Any]], Cal
 """An ASGI application."""
 
 KEEP_ALIVE_SECONDS: Final = 75
-"""Seconds for which an idle connection is kept.
+"""Seconds for which an idle connection is kept, and for which the head of a request may take.
 
 Clients close theirs earlier, after 5 to 60 seconds. Otherwise a request could meet the end of its connection.
 """
@@ -214,13 +216,48 @@ class _Uvicorn(uvicorn.Server):
         self._on_started()
 
 
+class _HttpProtocol(H11Protocol):
+    """The protocol of uvicorn, with a limit of the time for the head of a request.
+
+    uvicorn limits the time between requests only: a connection that sends nothing, or a part of a head, would stay.
+    """
+
+    _timer: Any = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Start the time of the first request."""
+        super().connection_made(transport)
+        self._limit_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Handle data, which may be a part of a head."""
+        super().data_received(data)
+        self._limit_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the time."""
+        super().connection_lost(exc)
+        self._stop_timer()
+
+    def _limit_head(self) -> None:
+        if self.conn.their_state is not h11.IDLE:
+            self._stop_timer()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
 async def _serve_with_uvicorn(
     app: AsgiApp, sock: socket.socket, stop: anyio.Event, grace: float, task_status: TaskStatus[None]
 ) -> None:
     config = uvicorn.Config(
         app,
         loop="none",
-        http="h11",
+        http=_HttpProtocol,
         ws="none",
         lifespan="auto",
         interface="asgi3",

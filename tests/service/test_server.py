@@ -81,6 +81,28 @@ async def serve_with(app: Any, sock: socket.socket, stop: anyio.Event, grace: fl
     await serve(app, sock, stop=stop, grace=grace, task_status=task_status)
 
 
+@pytest.mark.parametrize("data", [b"", b"GET / HTTP/1.1\r\nHost: loc"], ids=["nothing", "half"])
+async def test_connection_without_a_whole_head_is_closed(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apass.service.server.KEEP_ALIVE_SECONDS", 0.2)
+    app, answers, stop = HoldingApp(), list[str](), anyio.Event()
+    with listen("127.0.0.1", 0) as sock:
+        url = url_of(sock)
+        async with anyio.create_task_group() as group:
+            await group.start(partial(serve_with, app, sock, stop, 30.0))
+            async with anyio.create_task_group() as requests:
+                requests.start_soon(get, url, answers)
+                await app.begun.wait()
+                # The request lasts longer than the time for a head.
+                async with await anyio.connect_tcp("127.0.0.1", httpx.URL(url).port or 0) as connection:
+                    if data:
+                        await connection.send(data)
+                    with anyio.fail_after(30), pytest.raises(anyio.EndOfStream):
+                        await connection.receive()
+                app.may_end.set()
+            stop.set()
+    assert answers == ["done"]
+
+
 async def test_endless_requests_are_cancelled_after_the_grace() -> None:
     app, answers = HoldingApp(), list[str]()
     async with anyio.create_task_group() as group, http_server(app, grace=0.1) as url:
