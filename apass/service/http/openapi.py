@@ -149,9 +149,12 @@ _PASS_EXAMPLE: Final[dict[str, Any]] = {
     "level": 2,
     "requires": [],
     "ir": "onnx",
-    "options": [],
-    "doc": "Inline the functions of the model.",
-    "contract": {"idempotent": True},
+    "options": [
+        {"name": "criteria", "type": "callable | None", "required": False, "default": "none"},
+        {"name": "max_nodes", "type": "int", "required": False, "default": "100000"},
+    ],
+    "doc": "Replace calls of model-local functions by their bodies, and remove the functions.",
+    "contract": {},
     "error": None,
     "allowed": True,
 }
