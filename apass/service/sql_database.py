@@ -2,10 +2,11 @@
 
 import errno
 import os
+import shutil
 import sqlite3
 import sys
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from socket import gethostname
 from typing import Any, Final, TypeVar
@@ -40,6 +41,21 @@ _ATTEMPTS: Final = 5
 
 _FULL: Final = "53100"
 """The code of PostgreSQL for a full disk."""
+
+RESERVE: Final = 20 << 20
+"""Bytes that a SQLite store keeps for removals on a full disk.
+
+The log has 4,000 pages of 4 KiB before SQLite copies them into the file, and that may grow by as much.
+"""
+
+LEAST_RESERVE: Final = 16 << 20
+"""Bytes of the smallest reserve, for a disk with little room."""
+
+_ZEROS: Final = bytes(1 << 16)
+"""A part of a reserve. One that is written as a whole would need its size in memory."""
+
+SPARE: Final = 1 << 20
+"""Bytes of the disk that are left free beside a new reserve."""
 
 _TAKEN: Final = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 """Error codes of the platforms for a file that is locked by another process."""
@@ -151,6 +167,30 @@ class Database:
                     if getattr(error.orig, "sqlstate", None) not in _CONFLICTS or attempt == _ATTEMPTS - 1:
                         raise
         raise AssertionError("the last attempt returns or raises")
+
+    def remove(self, function: Callable[[Connection], R]) -> R:
+        """Call a function that removes rows in a transaction, and return its result.
+
+        SQLite appends changes to its log before they free anything. On a full disk, a reserve gives it room.
+
+        Raises:
+            JobsUnavailableError: if the database cannot be written.
+
+        """
+        if self.is_shared:
+            return self.write(function, is_durable=False)
+        self._file.keep_reserve()
+        try:
+            return self.write(function, is_durable=False)
+        except JobsUnavailableError as error:
+            if not error.is_full or not self._file.release_reserve():
+                raise
+        try:
+            return self.write(function, is_durable=False)
+        finally:
+            with suppress(JobsUnavailableError), self._plain_errors():
+                self._file.empty_log()
+            self._file.keep_reserve()
 
     def read(self, functions: Sequence[Callable[[Connection], R]]) -> Sequence[R | BaseException]:
         """Call functions that read, and return the result or the error of each."""
@@ -270,6 +310,8 @@ class _SqliteFile:
 
     def __init__(self, path: Path, timeout: float) -> None:
         self.path: Final = path
+        self._reserve = path.with_name(f"{path.name}.reserve")
+        self._is_large = False
         self._timeout = timeout
         self._may_create = False
         self._identity: tuple[int, int] | None = None
@@ -307,6 +349,33 @@ class _SqliteFile:
                 f"the store {str(self.path)!r} was deleted or replaced while it was open; restore it, and start again"
             )
 
+    def keep_reserve(self) -> None:
+        """Create a file that occupies space, if the disk has room for it."""
+        with suppress(OSError):
+            size = min(RESERVE, shutil.disk_usage(self.path.parent).free - SPARE)
+            if size >= LEAST_RESERVE and not self._reserve.exists():
+                # Another thread may do the same.
+                with self._reserve.open("xb") as file:
+                    try:
+                        for _ in range(size >> 16):
+                            file.write(_ZEROS)
+                        file.flush()
+                    except OSError:
+                        self._reserve.unlink()
+
+    def release_reserve(self) -> bool:
+        """Free the space of the reserve; return whether there was one."""
+        try:
+            self._reserve.unlink()
+        except OSError:
+            return False
+        return True
+
+    def empty_log(self) -> None:
+        """Copy the log of SQLite into the file, and free its space."""
+        with closing(self._raw("rw")) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
     def unlock(self) -> None:
         """Let another process use the file."""
         self._identity = None
@@ -320,6 +389,9 @@ class _SqliteFile:
             status = self.path.stat()
         except OSError:
             return (0, 0)
+        if status.st_size >= LEAST_RESERVE and not self._is_large:
+            self._is_large = True
+            self.keep_reserve()
         return status.st_dev, status.st_ino
 
     def _connect(self) -> sqlite3.Connection:

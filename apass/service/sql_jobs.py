@@ -111,6 +111,9 @@ class SqlJobStore:
 
     Concurrent calls share transactions. Models and results are stored in chunks, so that memory stays bounded.
 
+    To remove jobs from a full disk, SQLite needs space. The file `NAME.reserve` keeps 20 MiB for that, if the disk has
+    room. It is created when the store has 16 MiB, or when jobs are first removed or expire.
+
     A job whose record is damaged costs a StoreWarning when the store is opened, and JobsUnavailableError when the job
     is read.
 
@@ -320,18 +323,18 @@ class SqlJobStore:
         removed = 0
         if max_age is not None:
             limit = time() - max_age
-            while count := await self._run(partial(remove_old, limit=limit)):
+            while count := await self._remove(partial(remove_old, limit=limit)):
                 removed += count
                 if count < REMOVED:
                     break
-        while max_bytes is not None and (count := await self._run(partial(remove_large, max_bytes=max_bytes))):
+        while max_bytes is not None and (count := await self._remove(partial(remove_large, max_bytes=max_bytes))):
             removed += count
         await self._purge()
         return removed
 
     async def remove(self, job_id: str) -> bool:
         """Remove a job that has ended; return whether it was there."""
-        is_removed = await self._run(partial(remove_job, job_id=job_id))
+        is_removed = await self._remove(partial(remove_job, job_id=job_id))
         if is_removed:
             await self._purge()
         return is_removed
@@ -339,6 +342,10 @@ class SqlJobStore:
     async def _run(self, function: Callable[[Connection], R]) -> R:
         """Call a function in a transaction that must not survive a loss of power."""
         return cast("R", await self._writes.run(partial(self._database.write, function, is_durable=False)))
+
+    async def _remove(self, function: Callable[[Connection], R]) -> R:
+        """Call a function that removes rows, in a transaction; see `Database.remove`."""
+        return cast("R", await self._writes.run(partial(self._database.remove, function)))
 
     async def _look_up(self, function: Callable[[Connection], R]) -> R:
         """Call a function that reads little."""
@@ -354,11 +361,11 @@ class SqlJobStore:
         bodies, self._abandoned = self._abandoned, []
         if bodies:
             try:
-                await self._run(partial(abandon_uploads, bodies=bodies))
+                await self._remove(partial(abandon_uploads, bodies=bodies))
             except BaseException:
                 self._abandoned += bodies
                 raise
-        while await self._run(purge_chunks):
+        while await self._remove(purge_chunks):
             pass
 
     async def _new_blobs(self, change: JobChange, bodies: dict[str, str]) -> Mapping[str, NewBlob]:

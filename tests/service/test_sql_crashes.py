@@ -218,6 +218,33 @@ async def test_full_disk_loses_no_job(tmp_path: Path) -> None:
                 assert await read_blob(store, job.model_digest) == disk_model(number).data
 
 
+async def add_ended_until_error(store: SqlJobStore, jobs: list[JobRecord]) -> None:
+    """Add jobs that have ended, of which the last one may not have."""
+    while True:
+        model = Blob.of(os.urandom(300_000))
+        jobs.append(new_job(model))
+        await store.add(jobs[-1], model)
+        await store.update([ended(jobs[-1])])
+
+
+async def test_jobs_are_removed_from_a_full_disk(tmp_path: Path) -> None:
+    with tiny_disk(tmp_path / "disk", 80_000) as folder:
+        path = folder / "jobs.db"
+        jobs: list[JobRecord] = []
+        async with opened(lambda: SqlJobStore(path)) as store:
+            removed: list[JobRecord] = []
+            # The reserve is used, and kept again.
+            for _ in range(3):
+                with pytest.raises(JobsUnavailableError, match="the disk is full"):
+                    await add_ended_until_error(store, jobs)
+                removed = jobs[:5]
+                del jobs[:5], jobs[-1]
+                assert [await store.remove(job.id) for job in removed] == [True] * 5
+                assert path.with_name("jobs.db.reserve").exists()
+            assert set(await states_of(store, jobs)) == {JobState.CANCELLED}
+            assert set(await states_of(store, removed)) == {None}
+
+
 async def test_full_disk_cannot_be_opened(tmp_path: Path) -> None:
     with tiny_disk(tmp_path / "disk", 16) as folder:
         (folder / "filler").write_bytes(bytes(8_000))

@@ -552,7 +552,7 @@ _PATHS: Final[Mapping[str, Mapping[str, Any]]] = {
                 "202": _json("Job", "The job, which another server has to cancel."),
                 "204": {"description": "The job is removed."},
             }
-            | _problems(404, 409, 422, 503),
+            | _problems(404, 409, 422, 503, 507),
         },
     },
     "/v1/jobs/{id}/result": {
