@@ -22,9 +22,7 @@ __all__ = [
     "plugin_for",
     "plugin_for_suffix",
     "plugin_for_type",
-    "plugin_package",
     "register_plugin",
-    "registered_plugin",
     "require_plugin",
 ]
 
@@ -241,24 +239,6 @@ def require_plugin(suffix: str, ir: str | None = None) -> None:
         plugins(_IRS)[f"{ir}:{suffix}"].require()
     elif suffix not in _REGISTERED:
         _offers()[suffix].require()
-
-
-def registered_plugin(suffix: str) -> IRPlugin[Any] | None:
-    """Return the registered plug-in of a suffix in lower case; None if there is none."""
-    return _REGISTERED.get(suffix)
-
-
-def plugin_package(kind: str) -> str | None:
-    """Return the package that declares a plug-in, with its version.
-
-    It is None if there is none. Nothing is imported.
-
-    Parameters:
-        kind: a suffix in lower case, or the `type_name` of a class of modules.
-
-    """
-    offer = _offers().get(kind) or offer_for(kind.replace(":", "."))
-    return None if offer is None else offer.package
 
 
 def plugin_for(mod: ModT) -> IRPlugin[ModT]:

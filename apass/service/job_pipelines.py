@@ -6,23 +6,30 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
+from uuid import uuid4
 
 from anyio.to_thread import run_sync
 
-from apass.core.ir_plugin import plugin_package, registered_plugin
+from apass.core.ir_plugin import IRPlugin, plugin_for_suffix, plugin_for_type
 from apass.errors import ApassError, did_you_mean
 from apass.passes.base import Pass
 from apass.passes.registry import get_required
+from apass.passes.repeat import Repeat
+from apass.passes.sequential import Sequential
 from apass.pipelines.parser import parse_pipeline
 from apass.runner.result_cache import own_version
 from apass.service.errors import InvalidJobError
 from apass.util.checks import check_type
 from apass.util.fingerprint import fingerprint_value
+from apass.util.imported_names import find_imported
 
 __all__ = ["JobPipelines", "KnownPipeline"]
 
 KEPT_TEXTS: Final = 1_000
 """How many texts of pipelines are kept parsed."""
+
+_PROCESS: Final = uuid4().hex
+"""A part of the keys of results that another process must not reuse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +39,7 @@ class KnownPipeline:
     pass_: Pass[Any] | None
     """The pipeline; None for the default pipeline of the model's IR, which is known to workers only."""
     fingerprint: str
-    """The fingerprint of all passes, like in the keys of cacheable ones; empty for the default pipeline."""
+    """What the results depend on, like in the keys of cacheable passes; empty for the default pipeline."""
 
 
 class JobPipelines:
@@ -105,8 +112,9 @@ class JobPipelines:
     async def key(self, text: str, kind: str, result_kind: str) -> str:
         """Return what results depend on, besides the model and the options.
 
-        Two jobs with the same key have the same result, even if another process has run one of them: the key changes
-        with the code of the passes. It contains the names of functions that can be imported, and not their code.
+        Two jobs with the same key have the same result. The keys of two processes are equal only if all passes are
+        cacheable: a cacheable pass promises that its `version` changes with everything that its key does not contain,
+        such as functions that it calls and global variables. The code of other passes may differ after a restart.
 
         Raises:
             InvalidJobError: see `find`.
@@ -117,17 +125,23 @@ class JobPipelines:
         return f"apass {own_version()}: {passes} {kind} {result_kind}"
 
     async def _default_key(self, kind: str) -> str:
-        """Return what the default pipeline of an IR depends on.
-
-        The library of an IR is not imported for it.
-        """
+        """Return what the default pipeline of an IR depends on."""
         if kind not in self._defaults:
-            plugin = registered_plugin(kind)
-            if plugin is None:
-                self._defaults[kind] = f"default of {plugin_package(kind)}"
-            else:
-                self._defaults[kind] = (await run_sync(_known, parse_pipeline(plugin.default_pipeline))).fingerprint
+            self._defaults[kind] = await run_sync(_default_fingerprint, kind)
         return self._defaults[kind]
+
+
+def _default_fingerprint(kind: str) -> str:
+    """Return the fingerprint of the default pipeline of an IR.
+
+    The library of the IR is imported for it: the versions of passes contain that of the library.
+    """
+    try:
+        found = None if kind.startswith(".") else find_imported(kind)
+        plugin: IRPlugin[Any] = plugin_for_type(found) if isinstance(found, type) else plugin_for_suffix(kind)
+        return _known(parse_pipeline(plugin.default_pipeline)).fingerprint
+    except (ApassError, ImportError, LookupError):  # perhaps only the workers have the library
+        return f"default of this process, {_PROCESS}"
 
 
 def _known(pipeline: Pass[Any] | str) -> KnownPipeline:
@@ -135,12 +149,14 @@ def _known(pipeline: Pass[Any] | str) -> KnownPipeline:
     if not pipeline:
         return KnownPipeline(None, "")
     parsed = parse_pipeline(pipeline) if isinstance(pipeline, str) else pipeline
+    passes = list(_all_passes(parsed, set()))
+    # These two are results of the passes in them.
+    is_cacheable = all(pass_.cacheable or isinstance(pass_, Sequential | Repeat) for pass_ in passes)
     # An object without a fingerprint has another one in each process.
-    passes = [
-        (pass_, pass_.info, getattr(pass_, "on_error", None), getattr(pass_, "timeout", None))
-        for pass_ in _all_passes(parsed, set())
+    contents = [
+        (pass_, pass_.info, getattr(pass_, "on_error", None), getattr(pass_, "timeout", None)) for pass_ in passes
     ]
-    return KnownPipeline(parsed, fingerprint_value(passes))
+    return KnownPipeline(parsed, fingerprint_value(contents) + ("" if is_cacheable else f" {_PROCESS}"))
 
 
 def _all_passes(pass_: Pass[Any], seen: set[str]) -> Iterator[Pass[Any]]:

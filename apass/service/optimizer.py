@@ -137,7 +137,8 @@ class Optimizer:
         cache: keeps the results of passes and analyses for all jobs of all tenants.
         executor: where jobs run: in the event loop (None), or in the workers of a `ProcessExecutor`, of `"process"`, or
             of a `DaskExecutor`. Another executor runs the plain bodies of passes only.
-        reuse: whether a job may get the result of an equal job that is done.
+        reuse: whether a job may get the result of an equal job that is done. That of another process is used only if
+            all passes are cacheable.
         observers: objects that see all events of jobs, such as `ServiceMetrics`.
 
     >>> import apass
@@ -667,7 +668,7 @@ class Optimizer:
 
     def _same_request(self, earlier: JobRecord, record: JobRecord) -> tuple[LiveJob | None, JobRecord]:
         """Return an earlier job with the same idempotency key."""
-        if earlier.key != record.key:
+        if _request_key(earlier) != _request_key(record):
             raise IdempotencyError(
                 f"the idempotency key {record.idempotency_key!r} was used for another job; use a new key"
             )
@@ -801,6 +802,16 @@ def _check_text(what: str, text: str) -> None:
 def _file_name(path: Path) -> str:
     """Return the name of a file, which may not be valid text."""
     return path.name.encode(errors="replace").decode()[:LONGEST_NAME]
+
+
+def _request_key(record: JobRecord) -> str:
+    """Return what a request asks for.
+
+    It is the same in each process, in contrast to the key of the job: the code of the passes may have changed.
+    """
+    # The kind of the result of a module is known at its end only.
+    kinds = [record.kind, record.result_kind] if record.kind in suffixes() else [record.kind]
+    return job_key(bytes.fromhex(record.model_digest), record.pipeline, kinds, record.options.as_json())
 
 
 def job_store(choice: JobStore | Path | str | None) -> JobStore:

@@ -1,0 +1,67 @@
+"""Results of an earlier process that a later one may reuse."""
+
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
+
+PASSES = """\
+import apass
+
+AMOUNT = {amount}
+
+
+def amount():
+    return AMOUNT
+
+
+@apass.function_pass(opt_level=0, name="Add", cacheable={cacheable})
+def Add(func, mod, ctx):
+    return func + amount()
+"""
+
+PROGRAM = """\
+import anyio
+from apass.service import Optimizer
+from passes import Add
+
+
+async def main():
+    async with Optimizer({"add": Add}, store="jobs.db") as optimizer:
+        for _ in range(2):
+            job = await optimizer.submit({"f": 1}, pipeline="add")
+            print(await job.result(), job.record.reused)
+        job = await optimizer.submit({"f": 5}, pipeline="add", idempotency_key="once")
+        print(job.id)
+        await job.wait()
+
+
+anyio.run(main)
+"""
+
+
+async def run_program(folder: Path, *, amount: int, cacheable: bool) -> list[str]:
+    """Run the program with a version of the passes, and return its output."""
+    (folder / "passes.py").write_text(PASSES.format(amount=amount, cacheable=cacheable))
+    (folder / "program.py").write_text(PROGRAM)
+    # The source may have the same size and time as before, by which compiled files are recognized.
+    done = await anyio.run_process([sys.executable, "-B", "program.py"], cwd=folder, stderr=None)
+    return done.stdout.decode().splitlines()
+
+
+async def test_edited_constant_is_not_answered_from_store(tmp_path: Path) -> None:
+    first = await run_program(tmp_path, amount=1, cacheable=False)
+    second = await run_program(tmp_path, amount=2, cacheable=False)
+    assert first[:2] == ["{'f': 2} False", "{'f': 2} True"]
+    assert second[:2] == ["{'f': 3} False", "{'f': 3} True"]
+    # The request is the same, although the code is not.
+    assert second[2] == first[2]
+
+
+async def test_cacheable_pass_is_reused_after_restart(tmp_path: Path) -> None:
+    for is_reused in (False, True):
+        lines = await run_program(tmp_path, amount=1, cacheable=True)
+        assert lines[:2] == [f"{{'f': 2}} {is_reused}", "{'f': 2} True"]
