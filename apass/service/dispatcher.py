@@ -68,8 +68,6 @@ class _Computation:
     """Its work, once that is about to begin."""
     deadline: float | None = None
     """When its passes have to end, by the clock of the event loop; None if it has not begun."""
-    charged: float = 0.0
-    """The seconds that its tenant was charged for this attempt."""
     has_result: bool = False
     """Whether its batch has returned a result."""
 
@@ -118,7 +116,7 @@ class Dispatcher:
         self._folder = folder
         self._on_end = on_end
         self._on_room = on_room
-        self._queue: FairQueue[_Computation] = FairQueue(limits.weights)
+        self._queue: FairQueue[_Computation] = FairQueue(limits.weights, FIRST_GUESS)
         self._retries: deque[_Computation] = deque()
         self._by_key: dict[tuple[str, str], _Computation] = {}
         """The computations that further equal jobs may wait for, by tenant and key."""
@@ -129,7 +127,6 @@ class Dispatcher:
         """How many computations of each tenant are in batches."""
         self._batches: set[_Batch] = set()
         self._cached = 0
-        self._mean = FIRST_GUESS
         self._news = Signal()
         self._batch_ended = Signal()
         self.health: Final = StoreHealth(store, self._news.notify)
@@ -314,7 +311,7 @@ class Dispatcher:
             await self._news.wait()
 
     def _may_start(self) -> bool:
-        slots = self._runner.slots + (self._runner.queues and self._mean < LEND_SECONDS)
+        slots = self._runner.slots + (self._runner.queues and self._queue.mean < LEND_SECONDS)
         return not self.is_draining and self.health.error is None and len(self._batches) < slots
 
     def _next_items(self) -> list[_Computation]:
@@ -323,13 +320,13 @@ class Dispatcher:
         retry = next((item for item in self._retries if self._may_run(item.tenant)), None)
         if retry is not None:
             self._retries.remove(retry)
-            self._queue.charge(retry.tenant, self._mean)
+            self._queue.begin(retry.tenant)
             items.append(retry)
             self._take(retry)
         else:
             # If jobs run once only, one that loses its worker must not take others along.
-            size = self._runner.batch_size(len(self._queue), self._mean) if self._limits.attempts > 1 else 1
-            while len(items) < size and (item := self._queue.pop(self._may_run, self._mean)) is not None:
+            size = self._runner.batch_size(len(self._queue), self._queue.mean) if self._limits.attempts > 1 else 1
+            while len(items) < size and (item := self._queue.pop(self._may_run)) is not None:
                 items.append(item)
                 self._take(item)
         if items:
@@ -342,8 +339,6 @@ class Dispatcher:
 
     def _take(self, item: _Computation) -> None:
         self._running[item.tenant] = self._running.get(item.tenant, 0) + 1
-        # The real time is known at the end. Until then the tenant must not get all slots.
-        item.charged = self._mean
 
     async def _run_batch(self, batch: _Batch) -> None:
         """Run a batch, and decide how its jobs go on."""
@@ -430,8 +425,7 @@ class Dispatcher:
     def _on_result(self, work_id: str, result: WorkResult) -> None:
         item = self._of_work[work_id]
         item.has_result = True
-        self._mean += (result.seconds - self._mean) / 8
-        self._charge(item, result.seconds)
+        self._queue.end(item.tenant, result.seconds)
         state = JobState.DONE if result.failure is None else JobState.FAILED
         if item.jobs:
             data = result.result
@@ -444,11 +438,6 @@ class Dispatcher:
             self._end_all(item, state, result.failure, result)
         elif isinstance(result.result, Path):
             result.result.unlink(missing_ok=True)
-
-    def _charge(self, item: _Computation, seconds: float) -> None:
-        """Correct the time that the tenant of a computation was charged."""
-        self._queue.charge(item.tenant, seconds - item.charged)
-        item.charged = seconds
 
     def _retry(self, item: _Computation, error: Exception | None, *, is_alone: bool) -> None:
         """Run a computation again that has no result, unless that is of no use."""
@@ -477,7 +466,8 @@ class Dispatcher:
     def _release(self, item: _Computation, batch: _Batch) -> None:
         """Free what a computation occupies while it runs."""
         if not item.has_result:
-            self._charge(item, (anyio.current_time() - batch.started) / len(batch.items))
+            seconds = (anyio.current_time() - batch.started) / len(batch.items)
+            self._queue.end(item.tenant, seconds, is_typical=False)
         self._release_model(item)
         self._running[item.tenant] -= 1
         if not self._running[item.tenant]:
