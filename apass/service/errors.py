@@ -91,7 +91,10 @@ class QueueFullError(ServiceError):
 
 
 class OptimizerClosedError(ServiceError, RuntimeError):
-    """The optimizer has not been entered, or ends: it accepts no jobs."""
+    """The optimizer accepts no jobs.
+
+    It has not been entered, is open in another event loop, or ends.
+    """
 
     status = 503
     title = "the service accepts no jobs"

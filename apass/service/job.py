@@ -37,6 +37,7 @@ class Job(Generic[ResultT]):
         live: its state, if this process has the job.
         store: where jobs are kept.
         cancel: cancels a job.
+        check_loop: raises an error in another event loop than that of the optimizer.
         is_module: whether the result is a module, and not bytes.
 
     """
@@ -47,6 +48,7 @@ class Job(Generic[ResultT]):
         live: LiveJob | None,
         store: JobStore,
         cancel: "Callable[[Job[Any]], Awaitable[None]]",
+        check_loop: Callable[[], None],
         *,
         is_module: bool,
     ) -> None:
@@ -54,6 +56,7 @@ class Job(Generic[ResultT]):
         self._live = live
         self._store = store
         self._cancel = cancel
+        self._check_loop = check_loop
         self._is_module = is_module
 
     def __repr__(self) -> str:
@@ -88,10 +91,10 @@ class Job(Generic[ResultT]):
             JobsUnavailableError: if another server runs the job, and the store cannot be read.
 
         """
+        self._check_loop()
         if self._live is not None:
             await self._live.ended.wait()
-            if self._live.is_kept:
-                raise OptimizerClosedError(f"the optimizer has ended before job {self.id} ({self.record.state})")
+            self._check_kept()
         while not self.record.ended:
             await self._refresh()
             if not self._record.ended:
@@ -147,17 +150,29 @@ class Job(Generic[ResultT]):
         They begin after the one with the id `after`. The iteration ends with the job, or the optimizer. If events are
         missing, because there were too many, an event of the kind `dropped` counts them.
         """
-        return JobEvents(self._live, self._store, self.id, after)
+        return JobEvents(self._live, self._store, self.id, after, self._check_loop)
 
     async def cancel(self) -> JobRecord:
         """Cancel the job unless it has ended, and return its record.
 
         The server that runs the job may be another one; it is then still running for a moment.
+
+        Raises:
+            OptimizerClosedError: if the optimizer has ended before the job, which a durable store keeps.
+            JobsUnavailableError: if another server runs the job, and the store cannot be used.
+
         """
+        self._check_loop()
+        self._check_kept()
         await self._cancel(self)
+        self._check_kept()
         if self._live is None and not self._record.ended:
             await self._refresh()
         return self.record
+
+    def _check_kept(self) -> None:
+        if self._live is not None and self._live.is_kept:
+            raise OptimizerClosedError(f"the optimizer has ended before job {self.id} ({self.record.state})")
 
     async def _refresh(self) -> None:
         record = await self._store.find(self.id)
@@ -169,17 +184,21 @@ class Job(Generic[ResultT]):
 class JobEvents:
     """The events of a job, for `async for`."""
 
-    def __init__(self, live: LiveJob | None, store: JobStore, job_id: str, after: int) -> None:
+    def __init__(
+        self, live: LiveJob | None, store: JobStore, job_id: str, after: int, check_loop: Callable[[], None]
+    ) -> None:
         self._live = live
         self._store = store
         self._id = job_id
         self._after = after
+        self._check_loop = check_loop
         self._read: deque[JobEvent] = deque()
         """Events from the store."""
         self._needs_earlier = live is not None and live.is_resumed
         """Whether another process may have stored events that come first."""
 
     def __aiter__(self) -> Self:
+        self._check_loop()
         return self
 
     async def __anext__(self) -> JobEvent:

@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol, Self, TypeVar, overload
 
 import anyio
 from anyio.abc import TaskStatus
+from anyio.lowlevel import current_token
 from anyio.to_thread import run_sync
 
 from apass.batch.formats import suffixes
@@ -181,6 +182,8 @@ class Optimizer:
         self._cache = cache
         self._executor: ExecutorChoice = check_executor("Optimizer", executor)
         self._is_open = False
+        self._loop: object = None
+        """The event loop in which it is open."""
         self._live: dict[str, LiveJob] = {}
         """The jobs of this process that have not ended, by their ids."""
         self._doubtful: dict[str, LiveJob] = {}
@@ -207,7 +210,7 @@ class Optimizer:
             stack.callback(scope.cancel)
             await group.start(self._run, scope, unfinished)
             self._stack = stack.pop_all()
-        self._is_open = True
+        self._is_open, self._loop = True, current_token().native_token
         return self
 
     async def _run(
@@ -381,7 +384,7 @@ class Optimizer:
         if isinstance(accepted[0], Exception):
             raise accepted[0]
         job, record = accepted[0]
-        return Job(record, job, self.store, self._cancel, is_module=not isinstance(model, bytes | Path))
+        return self._job(record, job, is_module=not isinstance(model, bytes | Path))
 
     async def find(self, job_id: str, *, tenant: str | None = None) -> Job[Any]:
         """Return a job by its id.
@@ -394,14 +397,19 @@ class Optimizer:
             UnknownJobError: if the tenant has no such job.
 
         """
+        self._check_loop()
         live = self._live.get(job_id)
         record = await self.store.find(job_id) if live is None else live.record
         if record is None or tenant not in (None, record.tenant):
             raise UnknownJobError(f"there is no job {job_id!r}; it may have expired")
-        return Job(record, live, self.store, self._cancel, is_module=record.kind not in suffixes())
+        return self._job(record, live, is_module=record.kind not in suffixes())
+
+    def _job(self, record: JobRecord, live: LiveJob | None, *, is_module: bool) -> Job[Any]:
+        return Job(record, live, self.store, self._cancel, self._check_loop, is_module=is_module)
 
     async def list(self, query: JobQuery) -> JobPage:
         """Return a page of jobs, the latest first."""
+        self._check_loop()
         page = await self.store.list(query)
         # The records of running jobs are stored before each attempt only.
         jobs = [self._live[job.id].record if job.id in self._live else job for job in page.jobs]
@@ -458,8 +466,20 @@ class Optimizer:
         """Raise OptimizerClosedError unless the optimizer accepts jobs."""
         if not self._is_open:
             raise OptimizerClosedError("the optimizer is not open; use it within `async with Optimizer(...)`")
+        self._check_loop()
         if self._dispatcher.is_draining:
             raise OptimizerClosedError("the optimizer ends, and accepts no jobs")
+
+    def _check_loop(self) -> None:
+        """Raise OptimizerClosedError in another event loop than that of the optimizer.
+
+        Its tasks could not wake a task there.
+        """
+        if self._is_open and current_token().native_token is not self._loop:
+            raise OptimizerClosedError(
+                "the optimizer is open in another event loop; use it and its jobs in that loop, from a thread with "
+                "`anyio.from_thread.run`, or open another optimizer in this loop"
+            )
 
     @property
     def is_open(self) -> bool:
@@ -787,7 +807,9 @@ class Optimizer:
             self._dispatcher.cancel(live)
             await live.ended.wait()
         elif not job.record.ended:
-            await self.store.request_cancel(job.id)
+            is_requested = self._is_open and await self.store.request_cancel(job.id)
+            if not is_requested and self._drained.is_set():
+                raise OptimizerClosedError(f"the optimizer has ended before job {job.id} ({job.record.state})")
 
 
 def _check_text(what: str, text: str) -> None:

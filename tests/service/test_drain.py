@@ -108,6 +108,26 @@ async def test_durable_store_keeps_jobs_for_next_start() -> None:
     assert len(gate.started) == 3
 
 
+async def test_kept_job_cannot_be_cancelled() -> None:
+    gate, store = Gate(), DurableStore()
+    async with Optimizer({"gate": gate.wait, "add": add(1)}, limits=SHORT, store=store) as optimizer:
+        ended = await optimizer.submit({"f": 1}, pipeline="add", options=PLAIN)
+        await ended.wait()
+        kept = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN)
+        found = await optimizer.find(kept.id)
+        await optimizer.drain()
+        # It has no state in this process any more.
+        later = await optimizer.find(kept.id)
+        with pytest.raises(OptimizerClosedError, match="has ended before job"):
+            await kept.cancel()
+        with pytest.raises(OptimizerClosedError, match="has ended before job"):
+            await later.cancel()
+    for job in (kept, found, later):
+        with pytest.raises(OptimizerClosedError, match="has ended before job"):
+            await job.cancel()
+    assert (await ended.cancel()).state is JobState.DONE
+
+
 async def test_job_of_killed_server_fails_after_attempts() -> None:
     gate, store = Gate(), DurableStore()
     gate.opened.set()
@@ -134,11 +154,16 @@ async def test_drain_with_dead_store_ends() -> None:
     gate, store = Gate(), FaultyStore()
     pipelines = {"gate": gate.wait}
     jobs: list[Job[Any]] = []
+
+    async def cancel() -> None:
+        with pytest.raises(OptimizerClosedError, match="has ended before job"):
+            await jobs[2].cancel()
+
     async with anyio.create_task_group() as group, Optimizer(pipelines, limits=SHORT, store=store) as optimizer:
         jobs += await submit_two(optimizer)
         jobs.append(await optimizer.submit({"f": 9}, pipeline="gate", options=PLAIN))
         store.before = {"update", "find", "close"}
-        group.start_soon(jobs[2].cancel)
+        group.start_soon(cancel)
         await anyio.wait_all_tasks_blocked()
     for job in jobs:
         with pytest.raises(OptimizerClosedError):

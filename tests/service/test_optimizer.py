@@ -1,9 +1,13 @@
 """Models, pipelines and options of jobs; lists, and equal jobs."""
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.from_thread
+import anyio.to_thread
 import onnx_ir as ir
 import pytest
 from anyio.lowlevel import checkpoint
@@ -13,6 +17,7 @@ from apass.adapters.onnx import model_from_bytes, model_to_bytes
 from apass.service import (
     IdempotencyError,
     InvalidJobError,
+    Job,
     JobFailedError,
     JobOptions,
     JobQuery,
@@ -176,6 +181,35 @@ async def test_closed_optimizer_accepts_no_jobs() -> None:
         await optimizer.submit({"f": 1}, pipeline="add")
     async with optimizer:
         assert await (await optimizer.submit({"f": 1}, pipeline="add")).result() == {"f": 2}
+
+
+async def test_other_event_loop_is_refused(anyio_backend_name: str) -> None:
+    gate = Gate()
+
+    async def use(optimizer: Optimizer, job: Job[Module]) -> int:
+        uses: list[Callable[[], Awaitable[object]]] = [
+            lambda: optimizer.submit({"f": 1}, pipeline="gate"),
+            lambda: optimizer.find(job.id),
+            lambda: optimizer.list(JobQuery(tenant=None)),
+            lambda: optimizer.remove(job.id),
+            job.wait,
+            job.result,
+            job.report,
+            job.cancel,
+            lambda: anext(aiter(job.events())),
+        ]
+        for call in uses:
+            with pytest.raises(OptimizerClosedError, match=r"another event loop; .* from a thread with"):
+                await call()
+        return len(uses)
+
+    async with Optimizer({"gate": gate.wait}) as optimizer:
+        job = await optimizer.submit({"f": 1}, pipeline="gate")
+        elsewhere = partial(anyio.run, partial(use, optimizer, job), backend=anyio_backend_name)
+        assert await anyio.to_thread.run_sync(elsewhere) == 9
+        gate.opened.set()
+        again = await anyio.to_thread.run_sync(anyio.from_thread.run, partial(optimizer.find, job.id))
+        assert await again.result() == {"f": 1, "passed": 1}
 
 
 async def test_equal_jobs_are_computed_once() -> None:
