@@ -3,7 +3,7 @@
 `apass.passes.registry` adds types and checks.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from fnmatch import fnmatchcase
 from importlib import import_module
 from typing import Any, Final, cast
@@ -89,8 +89,12 @@ def remove_factory(name: str) -> None:
     del _FACTORIES[name]
 
 
-def find_factory(name: str) -> Factory:
+def find_factory(name: str, allow: Collection[str] | None = None) -> Factory:
     """Return the factory registered under `name`; import the plug-in that provides it.
+
+    Parameters:
+        name: the name.
+        allow: patterns of the names that an error may suggest. None suggests any name, and imports all plug-ins for it.
 
     Raises:
         UnknownPassError: with a suggestion, if the name is unknown.
@@ -117,9 +121,9 @@ def find_factory(name: str) -> Factory:
                 raise
             # A plug-in that may provide any name need not provide this one.
             hint = "" if loaded else f"; some plug-ins are not installed: {error}"
-            raise UnknownPassError(f"{_unknown(name)}{hint}") from error
+            raise UnknownPassError(f"{_unknown(name, allow)}{hint}") from error
     if name not in _PROVIDED:
-        raise _unknown(name)
+        raise _unknown(name, allow)
     return _PROVIDED[name]
 
 
@@ -163,7 +167,12 @@ def _load(name: str, offer: Offer) -> Factory:
         ) from error
 
 
-def _unknown(name: str) -> UnknownPassError:
-    load_providers()  # suggestions must not depend on which modules are imported
-    near = did_you_mean(name, known_names(), listing="registered are: ", lister="`apass passes` or list_passes()")
+def _unknown(name: str, allow: Collection[str] | None = None) -> UnknownPassError:
+    if allow is None:
+        load_providers()  # suggestions must not depend on which modules are imported
+        near = did_you_mean(name, known_names(), listing="registered are: ", lister="`apass passes` or list_passes()")
+    else:
+        # A text from an untrusted source. The plug-ins that may provide the name are imported.
+        allowed = [known for known in known_names() if any(fnmatchcase(known, pattern) for pattern in allow)]
+        near = did_you_mean(name, allowed, listing="allowed are: ")
     return UnknownPassError(f"no pass is registered under the name {name!r}{near}")

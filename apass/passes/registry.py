@@ -3,7 +3,7 @@
 import copy
 import functools
 import inspect
-from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, is_dataclass
@@ -189,9 +189,9 @@ def without_extensions() -> Generator[None]:
         _EXTENDS.reset(token)
 
 
-def find_recipe(name: str) -> "Recipe":
-    """Return the recipe of a registered pass; errors are those of `find_factory`."""
-    factory = _factory_of(find_factory(name))
+def find_recipe(name: str, allow: Collection[str] | None = None) -> "Recipe":
+    """Return the recipe of a registered pass; see `find_factory`."""
+    factory = _factory_of(find_factory(name, allow))
     # Requirements are looked up for every module, and `inspect.signature` is slow: cache the parameters.
     get_parameters = _parameters if isinstance(factory, Hashable) else _parameters.__wrapped__
     return Recipe(name, factory, get_parameters(factory))

@@ -311,7 +311,7 @@ class _Builder:
         # Before the lookup, which may import the plug-in that provides the pass.
         self.check_allowed("pass", element.name, element.position)
         with _errors_at(text, element.position):
-            recipe = find_recipe(element.name)
+            recipe = find_recipe(element.name, self.allow)
         options: dict[str, Any] = {}
         for option in element.options:
             with _errors_at(text, option.position):

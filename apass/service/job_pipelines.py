@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Final
 from uuid import uuid4
@@ -11,7 +12,8 @@ from uuid import uuid4
 from anyio.to_thread import run_sync
 
 from apass.core.ir_plugin import IRPlugin, plugin_for_suffix, plugin_for_type
-from apass.errors import ApassError, did_you_mean
+from apass.core.pass_factories import known_names
+from apass.errors import ApassError, PassNotAllowedError, UnknownPassError, did_you_mean
 from apass.passes.base import Pass
 from apass.passes.registry import get_required
 from apass.passes.repeat import Repeat
@@ -19,9 +21,11 @@ from apass.passes.sequential import Sequential
 from apass.pipelines.parser import parse_pipeline
 from apass.runner.result_cache import own_version
 from apass.service.errors import InvalidJobError
+from apass.service.jobs import JobOptions
 from apass.util.checks import check_type
 from apass.util.fingerprint import fingerprint_value
 from apass.util.imported_names import find_imported
+from apass.util.typed_values import BARE_WORD
 
 __all__ = ["JobPipelines", "KnownPipeline"]
 
@@ -40,6 +44,8 @@ class KnownPipeline:
     """The pipeline; None for the default pipeline of the model's IR, which is known to workers only."""
     fingerprint: str
     """What the results depend on, like in the keys of cacheable passes; empty for the default pipeline."""
+    names: frozenset[str] | None = None
+    """The names by which options select its passes; None if they are not known."""
 
 
 class JobPipelines:
@@ -54,6 +60,7 @@ class JobPipelines:
 
     Raises:
         TypeError: if a value has the wrong type.
+        ValueError: if a name is empty, or cannot be printed.
 
     """
 
@@ -62,7 +69,12 @@ class JobPipelines:
     ) -> None:
         if isinstance(allow, str):
             raise TypeError(f"allow must be a list of names, got {allow!r}; write [{allow!r}]")
+        if not isinstance(named, Mapping):
+            raise TypeError(f"pipelines must be a mapping of names to passes or texts, got {named!r}")
         for name, pipeline in named.items():
+            check_type("name of a pipeline", name, str)
+            if not name or not name.isprintable():
+                raise ValueError(f"the name of a pipeline must be a text of printable characters, got {name!r}")
             check_type(f"pipeline {name!r}", pipeline, Pass | str)
         self.named: Final = dict(named)
         """The pipelines by name."""
@@ -71,8 +83,8 @@ class JobPipelines:
         self._longest = longest
         self._known: dict[str, KnownPipeline] = {}
         self._texts: OrderedDict[str, KnownPipeline] = OrderedDict()
-        self._defaults: dict[str, str] = {}
-        """What the default pipeline of each kind of model depends on."""
+        self._defaults: dict[str, KnownPipeline] = {}
+        """The default pipeline of each kind of model."""
 
     async def load(self) -> None:
         """Import the passes of the named pipelines, so that no job has to.
@@ -91,6 +103,11 @@ class JobPipelines:
             InvalidJobError: if it is unknown, contains a pass that is not allowed, or is no valid text.
 
         """
+        if not isinstance(text, str):
+            raise InvalidJobError(
+                f"pipeline must be the name or the text of a pipeline, got {text!r}; "
+                f"give a pass to Optimizer(pipelines=...), and its name to jobs"
+            )
         known = self._known.get(text) or self._texts.get(text)
         if known is not None:
             return known
@@ -102,12 +119,46 @@ class JobPipelines:
         try:
             parsed = await run_sync(partial(parse_pipeline, text, allow=self.allow))
             known = await run_sync(_known, parsed)
+        except (UnknownPassError, PassNotAllowedError) as error:
+            raise InvalidJobError(self._unknown(text) if BARE_WORD.fullmatch(text) else str(error)) from error
         except (ApassError, ValueError, TypeError) as error:
             raise InvalidJobError(str(error)) from error
         self._texts[text] = known
         if len(self._texts) > KEPT_TEXTS:
             self._texts.popitem(last=False)
         return known
+
+    def _unknown(self, text: str) -> str:
+        """Return the message about a word that is neither a pipeline nor an allowed pass."""
+        allowed = [name for name in known_names() if any(fnmatchcase(name, pattern) for pattern in self.allow)]
+        hint = did_you_mean(text, [*self.named, *allowed]) or (
+            did_you_mean("", self.named, listing="pipelines are: ")
+            + did_you_mean("", self.allow, listing="allowed passes are: ")
+        )
+        return f"there is no pipeline {text!r}, and no allowed pass of this name{hint}"
+
+    async def check_options(self, text: str, kind: str, options: JobOptions) -> None:
+        """Check the names of passes in the options of a job.
+
+        They may be those of passes of the pipeline, and of other passes that this process has imported.
+
+        Raises:
+            InvalidJobError: if a name is unknown; see `find` too.
+
+        """
+        if not (options.required_pass or options.disabled_pass):
+            return
+        known = await self.find(text)
+        if known.pass_ is None:
+            known = await self._default(kind)
+        if known.names is None:
+            return
+        names = {"required_pass": options.required_pass, "disabled_pass": options.disabled_pass}
+        for parameter, values in names.items():
+            unknown = sorted(set(values).difference(known.names, known_names()))
+            if unknown:
+                near = did_you_mean(unknown[0], known.names, listing="its passes are: ")
+                raise InvalidJobError(f"{parameter} names {unknown[0]!r}, but the pipeline has no such pass{near}")
 
     async def key(self, text: str, kind: str, result_kind: str) -> str:
         """Return what results depend on, besides the model and the options.
@@ -121,27 +172,28 @@ class JobPipelines:
 
         """
         known = await self.find(text)
-        passes = known.fingerprint if known.pass_ is not None else await self._default_key(kind)
-        return f"apass {own_version()}: {passes} {kind} {result_kind}"
+        if known.pass_ is None:
+            known = await self._default(kind)
+        return f"apass {own_version()}: {known.fingerprint} {kind} {result_kind}"
 
-    async def _default_key(self, kind: str) -> str:
-        """Return what the default pipeline of an IR depends on."""
+    async def _default(self, kind: str) -> KnownPipeline:
+        """Return the default pipeline of an IR."""
         if kind not in self._defaults:
-            self._defaults[kind] = await run_sync(_default_fingerprint, kind)
+            self._defaults[kind] = await run_sync(_default_of, kind)
         return self._defaults[kind]
 
 
-def _default_fingerprint(kind: str) -> str:
-    """Return the fingerprint of the default pipeline of an IR.
+def _default_of(kind: str) -> KnownPipeline:
+    """Return the default pipeline of an IR.
 
     The library of the IR is imported for it: the versions of passes contain that of the library.
     """
     try:
         found = None if kind.startswith(".") else find_imported(kind)
         plugin: IRPlugin[Any] = plugin_for_type(found) if isinstance(found, type) else plugin_for_suffix(kind)
-        return _known(parse_pipeline(plugin.default_pipeline)).fingerprint
+        return _known(parse_pipeline(plugin.default_pipeline))
     except (ApassError, ImportError, LookupError):  # perhaps only the workers have the library
-        return f"default of this process, {_PROCESS}"
+        return KnownPipeline(None, f"default of this process, {_PROCESS}")
 
 
 def _known(pipeline: Pass[Any] | str) -> KnownPipeline:
@@ -156,7 +208,8 @@ def _known(pipeline: Pass[Any] | str) -> KnownPipeline:
     contents = [
         (pass_, pass_.info, getattr(pass_, "on_error", None), getattr(pass_, "timeout", None)) for pass_ in passes
     ]
-    return KnownPipeline(parsed, fingerprint_value(contents) + ("" if is_cacheable else f" {_PROCESS}"))
+    names = frozenset(name for pass_ in passes for name in pass_.all_names)
+    return KnownPipeline(parsed, fingerprint_value(contents) + ("" if is_cacheable else f" {_PROCESS}"), names)
 
 
 def _all_passes(pass_: Pass[Any], seen: set[str]) -> Iterator[Pass[Any]]:

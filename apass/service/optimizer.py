@@ -337,6 +337,7 @@ class Optimizer:
         seconds = self._seconds(deadline)
         await self._admission.take_rate(tenant, wait=wait)
         kind, result_kind, blob = await self._blob_of(model, kind, result_kind)
+        await self.pipelines.check_options(pipeline, kind, options)
         key = await self.pipelines.key(pipeline, kind, result_kind)
         if isinstance(model, bytes | Path):
             await self.formats.check(pipeline, (await self.pipelines.find(pipeline)).pass_, kind, result_kind)

@@ -21,7 +21,7 @@ import anyio.to_thread
 from apass.batch.formats import ModelFormat, format_of, suffixes
 from apass.core.adapter import IRAdapter, adapter_by_name, adapter_for, run_in_thread_if_safe, type_name
 from apass.core.changes import CHANGES, ChangeLog
-from apass.core.context import PassContext
+from apass.core.context import PassContext, current_scope
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel
 from apass.core.instrument import pass_instrument
@@ -142,6 +142,8 @@ async def run_work(work: Work, emit: Emit, *, store: Store | None = None, execut
             executor=executor,
         )
         async with ctx:
+            # The server has checked the names of passes. A warning would import all plug-ins to suggest others.
+            current_scope().expected.update(ctx.required_pass, ctx.disabled_pass)
             before, after, changed, kind, result = await _transform(work)
         summary = JobSummary(
             before,

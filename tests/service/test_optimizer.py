@@ -1,5 +1,7 @@
 """Models, pipelines and options of jobs; lists, and equal jobs."""
 
+import re
+import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -115,6 +117,7 @@ async def test_large_models_and_results_are_computed() -> None:
         (object(), {}, "cannot be a job"),
         ({}, {"pipeline": "defualt"}, "did you mean 'default'"),
         ({}, {"pipeline": "onnx.Inline"}, "there is no pipeline 'onnx.Inline'"),
+        ({}, {"pipeline": add(1)}, "give a pass to Optimizer(pipelines=...), and its name to jobs"),
         ({}, {"priority": 1001}, "priority"),
         ({}, {"priority": True}, "priority"),
         ({}, {"deadline": 0}, "deadline"),
@@ -154,6 +157,59 @@ async def test_text_of_pipeline_needs_allowed_passes() -> None:
             with pytest.raises(InvalidJobError) as caught:
                 await optimizer.submit(data, kind=".onnx", pipeline=text)
             assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("pipeline", ["named", "text", "default"])
+async def test_misspelt_pass_in_options_is_refused(pipeline: str) -> None:
+    data = model_to_bytes(with_functions())
+    text = {"named": "named", "text": "Repeat(onnx.Inline)", "default": "default"}[pipeline]
+    async with Optimizer({"named": "Repeat(onnx.Inline)", "default": ""}, allow=["onnx.*", "Repeat"]) as optimizer:
+        misspelt = ("onnx.Inlin",)
+        for options in (JobOptions(required_pass=misspelt), JobOptions(disabled_pass=misspelt)):
+            with pytest.raises(InvalidJobError, match=r"_pass names 'onnx.Inlin', .*; did you mean 'onnx.Inline'"):
+                await optimizer.submit(data, kind=".onnx", pipeline=text, options=options)
+        # The second one is no pass of the pipeline, but registered.
+        options = JobOptions(report=False, disabled_pass=("onnx.Inline", "PrintIR"))
+        job = await optimizer.submit(data, kind=".onnx", pipeline=text, options=options)
+        assert model_from_bytes(await job.result()).functions
+
+
+async def test_misspelt_pipeline_suggests_names_and_passes() -> None:
+    async with Optimizer({"nightly": "onnx.Inline"}, allow=["onnx.*"]) as optimizer:
+        for text, hint in (
+            ("nigthly", "did you mean 'nightly'"),
+            ("onnx.inlne", "did you mean 'onnx.Inline'"),
+            ("zzz", "pipelines are: nightly; allowed passes are: onnx.*"),
+        ):
+            with pytest.raises(InvalidJobError, match=f"there is no pipeline '{text}', .*{re.escape(hint)}"):
+                await optimizer.submit(b"", kind=".onnx", pipeline=text)
+        with pytest.raises(InvalidJobError, match=r"'onnx.Inlin'; did you mean 'onnx.Inline'"):
+            await optimizer.submit(b"", kind=".onnx", pipeline="onnx.Inline,onnx.Inlin")
+
+
+@pytest.mark.process
+async def test_unknown_names_import_no_plug_ins() -> None:
+    program = """
+import sys
+import anyio
+from apass.service import InvalidJobError, JobOptions, Optimizer
+from tests.service.loop_passes import add
+
+async def main():
+    async with Optimizer({"add": add(1)}, allow=["If", "onnx.*"]) as optimizer:
+        for pipeline, disabled in (("onnx.Nothing", ()), ("Nothing", ()), ("add", ("Nothing",))):
+            try:
+                await optimizer.submit({"f": 1}, pipeline=pipeline, options=JobOptions(disabled_pass=disabled))
+            except InvalidJobError:
+                continue
+            print("accepted", pipeline)
+        await (await optimizer.submit({"f": 1}, pipeline="add", options=JobOptions(disabled_pass=["Add"]))).wait()
+    print(sorted(name for name in sys.modules if name in ("tvm", "xdsl", "llvmlite")))
+
+anyio.run(main)
+"""
+    done = await anyio.run_process([sys.executable, "-c", program])
+    assert done.stdout.decode().strip() == "[]"
 
 
 async def test_large_model_is_refused_before_it_is_read(tmp_path: Path) -> None:

@@ -90,8 +90,9 @@ class CatalogueHandlers:
         )
         context = self._optimizer.make_context(options)
         self._optimizer.check_open()
-        pipeline = (await self._optimizer.pipelines.find(_typed(values, "pipeline", str, "default"))).pass_
-        suffix = _typed(values, "suffix", str, "")
+        text, suffix = _typed(values, "pipeline", str, "default"), _typed(values, "suffix", str, "")
+        pipeline = (await self._optimizer.pipelines.find(text)).pass_
+        await self._optimizer.pipelines.check_options(text, f".{suffix.lower().removeprefix('.')}", options)
         return json_response(await run_sync(partial(_plan, pipeline, suffix, context)))
 
     def _describe_passes(self) -> list[dict[str, Any]]:

@@ -98,10 +98,11 @@ async def test_plan_of_the_default_pipeline_needs_a_format() -> None:
         (b'{"opt_level": 1001}', 422, "opt_level must be between 0 and 1000"),
         (b'{"required": "onnx.Inline"}', 422, "required must be of type list"),
         (b'{"required": [1]}', 422, "required must be a list of names of passes"),
+        (b'{"pipeline": "two", "disabled": ["onnx.Inlin"]}', 422, "did you mean 'onnx.Inline'?"),
         (b'{"config": {"onnx.depth": 1}}', 422, "the config option 'onnx.depth' is not allowed here"),
         (b'{"a": "' + b"x" * 300_000 + b'"}', 413, "the body has more than 262,144 bytes"),
     ],
-    ids=["cut", "deep", "list", "member", "type", "unknown", "bool", "level", "text", "names", "config", "large"],
+    ids=["cut", "deep", "list", "key", "type", "unknown", "bool", "level", "text", "names", "near", "config", "large"],
 )
 async def test_invalid_plan_is_refused(body: bytes, status: int, message: str) -> None:
     async with served(Optimizer({"two": "onnx.Inline"})) as client:

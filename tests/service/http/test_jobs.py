@@ -162,14 +162,15 @@ async def test_options_are_those_of_the_request() -> None:
     gate = Gate()
     async with served(gated(gate, limits=Limits(config=frozenset({"onnx.depth"})))) as client:
         query = (
-            "pipeline=gate&priority=-7&deadline=60&disabled=a&disabled=b,c&functions=1&texts=true&name=x.onnx&to=onnx"
+            "pipeline=gate&priority=-7&deadline=60&disabled=Gate&disabled=If,Repeat&functions=1&texts=true"
+            "&name=x.onnx&to=onnx"
         )
         trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
         job = (await client.post(f"/v1/jobs?{query}", content=RELU, headers={"traceparent": trace})).json()
         assert job["options"] == {
             "opt_level": 2,
             "required": [],
-            "disabled": ["a", "b", "c"],
+            "disabled": ["Gate", "If", "Repeat"],
             "config": {},
             "report": True,
             "functions": True,
