@@ -150,6 +150,8 @@ class Job(Generic[ResultT]):
         They begin after the one with the id `after`. The iteration ends with the job, or the optimizer. If events are
         missing, because there were too many, an event of the kind `dropped` counts them.
         """
+        if not isinstance(after, int) or after < 0:
+            raise ValueError(f"after must be the id of an event, or 0, got {after!r}")
         return JobEvents(self._live, self._store, self.id, after, self._check_loop)
 
     async def cancel(self) -> JobRecord:

@@ -79,6 +79,8 @@ class JobPipelines:
         self.named: Final = dict(named)
         """The pipelines by name."""
         self.allow: Final = tuple(allow)
+        for pattern in self.allow:
+            check_type("element of allow", pattern, str)
         """The passes that texts in jobs may name."""
         self._longest = longest
         self._known: dict[str, KnownPipeline] = {}

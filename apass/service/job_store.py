@@ -9,6 +9,7 @@ from typing import Final, Protocol
 import anyio.to_thread
 
 from apass.service.jobs import JobEvent, JobRecord, JobState
+from apass.util.checks import check_type, is_count
 
 __all__ = [
     "CHUNK",
@@ -70,6 +71,15 @@ class JobQuery:
     """The id of the last job of the page before."""
     limit: int = 50
     """The number of jobs of the page."""
+
+    def __post_init__(self) -> None:
+        """Check the values, with which a store would fail or return nothing."""
+        if not is_count(self.limit):
+            raise ValueError(f"limit must be a positive int, got {self.limit!r}")
+        known: frozenset[object] = frozenset(JobState)
+        if isinstance(self.states, str) or not known.issuperset(self.states):
+            raise ValueError(f"states must be a list of {', '.join(JobState)}, got {self.states!r}")
+        check_type("text", self.text, str)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """`Limits`: what an optimizer accepts, keeps and does at once."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, Final
@@ -78,8 +78,17 @@ class Limits:
             value = getattr(self, name)
             if value is not None and not is_seconds(value):
                 raise ValueError(f"limits: {name} must be a positive number or None, got {value!r}")
-        if isinstance(self.config, str):
-            raise ValueError(f"limits: config must be a set of names, got {self.config!r}")
+        if self.deadline is not None and self.max_deadline is not None and self.deadline > self.max_deadline:
+            raise ValueError(
+                f"limits: deadline must be at most max_deadline, got {self.deadline!r} and {self.max_deadline!r}"
+            )
+        config: Collection[object] = self.config
+        is_set = isinstance(config, Collection) and not isinstance(config, str)
+        if not is_set or not all(isinstance(name, str) for name in config):
+            raise ValueError(f"limits: config must be a set of names, got {config!r}")
+        weights: Any = self.weights
+        if not isinstance(weights, Mapping):
+            raise ValueError(f"limits: weights must be a mapping of tenants to numbers, got {weights!r}")
         for tenant, weight in self.weights.items():
             if not is_seconds(weight):
                 raise ValueError(f"limits: the weight of tenant {tenant!r} must be a positive number, got {weight!r}")

@@ -58,7 +58,8 @@ from apass.service.runners import JobRunner, LocalRunner, RemoteRunner
 from apass.service.scratch_folder import scratch_folder
 from apass.service.signal import Signal
 from apass.service.work import INLINE, Work
-from apass.util.checks import check_type
+from apass.util.checks import check_methods, check_type
+from apass.util.text import shorten
 
 __all__ = ["DEFAULT_SLOTS", "JobObserver", "Optimizer", "OptimizerStatus", "job_store"]
 
@@ -166,6 +167,11 @@ class Optimizer:
         observers: Sequence[JobObserver] = (),
     ) -> None:
         check_type("limits", limits, Limits | None)
+        check_type("cache", cache, Store | None)
+        check_type("reuse", reuse, bool)
+        check_type("observers", observers, Sequence)
+        for observer in observers:
+            check_methods("observer", observer, "a JobObserver", "on_event", "run")
         self.limits: Final = limits or Limits()
         """The limits."""
         named = {"default": ""} if pipelines is None else pipelines
@@ -255,7 +261,7 @@ class Optimizer:
     @overload
     async def submit(
         self,
-        model: bytes | Path,
+        model: bytes | bytearray | memoryview | Path,
         *,
         kind: str | None = ...,
         result_kind: str | None = ...,
@@ -307,7 +313,7 @@ class Optimizer:
         With a durable store, it survives the end of the process from then on.
 
         Parameters:
-            model: a module, the bytes of a model's file, or the path of one. The result is of the same form: a module,
+            model: a module, the bytes of a model's file, or its `Path`. The result is of the same form: a module,
                 or bytes.
             kind: the suffix of the file that bytes come from, such as `.onnx`; by default that of a path.
             result_kind: the suffix of the result's file; the same as `kind` by default.
@@ -332,8 +338,10 @@ class Optimizer:
 
         """
         self.check_open()
-        options = options or JobOptions()
-        self._check(name, tenant, priority, deadline, options, idempotency_key, trace)
+        options = JobOptions() if options is None else options
+        # `isinstance` would narrow the type to a view of unknown elements.
+        model = bytes(model) if issubclass(type(model), bytearray | memoryview) else model
+        self._check(wait, name, tenant, priority, deadline, options, idempotency_key, trace)
         seconds = self._seconds(deadline)
         await self._admission.take_rate(tenant, wait=wait)
         kind, result_kind, blob = await self._blob_of(model, kind, result_kind)
@@ -399,6 +407,7 @@ class Optimizer:
 
         """
         self._check_loop()
+        check_type("job_id", job_id, str)
         live = self._live.get(job_id)
         record = await self.store.find(job_id) if live is None else live.record
         if record is None or tenant not in (None, record.tenant):
@@ -411,6 +420,7 @@ class Optimizer:
     async def list(self, query: JobQuery) -> JobPage:
         """Return a page of jobs, the latest first."""
         self._check_loop()
+        check_type("query", query, JobQuery)
         page = await self.store.list(query)
         # The records of running jobs are stored before each attempt only.
         jobs = [self._live[job.id].record if job.id in self._live else job for job in page.jobs]
@@ -445,6 +455,8 @@ class Optimizer:
         ...             print(job.name, event.data["state"])
 
         """
+        if isinstance(kinds, str):
+            raise TypeError(f"kinds must be a list of kinds of events, got {kinds!r}; write [{kinds!r}]")
         return JobNews(self._listeners, frozenset(kinds), tenant)
 
     def make_context(self, options: JobOptions) -> PassContext:
@@ -550,6 +562,7 @@ class Optimizer:
 
     def _check(
         self,
+        wait: bool,
         name: str,
         tenant: str,
         priority: int,
@@ -566,6 +579,7 @@ class Optimizer:
         """
         try:
             check_type("options", options, JobOptions)
+            check_type("wait", wait, bool)
             check_deadline(deadline)
             if not isinstance(priority, int) or isinstance(priority, bool) or abs(priority) > 1000:
                 raise ValueError(f"priority must be an int between -1000 and 1000, got {priority!r}")
@@ -620,13 +634,21 @@ class Optimizer:
                     raise InvalidJobError(f"cannot read {str(model)!r}: {error}") from error
             large = len(model) > INLINE
             return kind, result_kind, await run_sync(Blob.of, model) if large else Blob.of(model)
+        if isinstance(model, str):
+            raise InvalidJobError(
+                f"model must be a module, bytes or a path, got the text {shorten(model)!r}; "
+                f"write Path(...) for the name of a file, and encode the text of a model"
+            )
         if kind is not None or result_kind is not None:
-            raise InvalidJobError("kind and result_kind are those of bytes; a module has its own")
+            raise InvalidJobError(
+                f"kind and result_kind are those of bytes and paths; a module has its own, got {type_name(model)}"
+            )
         try:
             adapter = adapter_for(model)
             data = await run_in_thread_if_safe(adapter, model, partial(adapter.dumps, model))
         except ApassError as error:
-            raise InvalidJobError(f"the module cannot be a job: {error}") from error
+            hint = "submit the bytes of a model's file with kind='.suffix', or its path, or a module of a known type"
+            raise InvalidJobError(f"an object of {type_name(model)} cannot be a job; {hint}; {error}") from error
         if adapter_by_name(type_name(model)) is None:
             raise InvalidJobError(f"the class {type_name(model)} of the module cannot be found by its name")
         await self._check_size(data)
@@ -847,6 +869,7 @@ def job_store(choice: JobStore | Path | str | None) -> JobStore:
     if choice is None:
         return MemoryJobStore()
     if not isinstance(choice, str | Path):
+        check_methods("store", choice, "a path, a URL or a JobStore", "add", "find_done")
         return choice
     opened: JobStore = import_module("apass.service.sql_jobs").SqlJobStore(choice)
     return opened

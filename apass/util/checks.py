@@ -5,7 +5,7 @@ The checks reject `bool`, which is a subclass of `int`, and `str`.
 
 from types import UnionType
 
-__all__ = ["check_type", "is_count", "is_seconds"]
+__all__ = ["check_methods", "check_type", "is_count", "is_seconds"]
 
 
 def is_count(value: object) -> bool:
@@ -38,3 +38,16 @@ def check_type(what: str, value: object, kind: type | UnionType) -> None:
         names = [member.__name__ for member in (kind.__args__ if isinstance(kind, UnionType) else (kind,))]
         expected = " | ".join(names).replace("NoneType", "None")
         raise TypeError(f"the {what} must be of type {expected}, not {value!r}")
+
+
+def check_methods(what: str, value: object, kind: str, *methods: str) -> None:
+    """Raise TypeError if an object lacks methods of the protocol `kind`.
+
+    >>> check_methods("observer", 5, "a JobObserver", "on_event", "run")
+    Traceback (most recent call last):
+        ...
+    TypeError: the observer must be a JobObserver with the methods on_event and run, not 5
+    """
+    if isinstance(value, type) or not all(callable(getattr(value, name, None)) for name in methods):
+        names = " and ".join(methods)
+        raise TypeError(f"the {what} must be {kind} with the method{'s' * (len(methods) > 1)} {names}, not {value!r}")

@@ -114,3 +114,21 @@ async def test_close_refuses_all_requests() -> None:
         queue.take("x")
     await enter("c")
     assert sorted(refused) == ["a", "b", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"running": 0}, "running must be a positive int"),
+        ({"deadline": "3"}, "deadline must be a positive number"),
+        ({"deadline": 100, "max_deadline": 10}, "deadline must be at most max_deadline, got 100 and 10"),
+        ({"weights": []}, "weights must be a mapping"),
+        ({"weights": {"a": 0}}, "weight of tenant 'a' must be"),
+        ({"config": "onnx.depth"}, "config must be a set of names"),
+        ({"config": [5]}, "config must be a set of names"),
+        ({"config": 5}, "config must be a set of names"),
+    ],
+)
+async def test_invalid_limits_are_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Limits(**values)

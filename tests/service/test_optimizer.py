@@ -5,7 +5,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import anyio.from_thread
@@ -64,6 +64,58 @@ async def test_result_of_bytes_and_paths_is_bytes(tmp_path: Path) -> None:
         assert (of_path.record.name, of_path.record.kind) == ("model.ONNX", ".onnx")
 
 
+@pytest.mark.parametrize("kind", [bytearray, memoryview])
+async def test_other_bytes_are_bytes(kind: Callable[[bytes], bytearray | memoryview]) -> None:
+    async with Optimizer({"inline": "onnx.Inline"}) as optimizer:
+        model = kind(model_to_bytes(with_functions()))
+        job = await optimizer.submit(model, kind=".onnx", pipeline="inline", options=PLAIN)
+        assert not model_from_bytes(await job.result()).functions
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"observers": [5]}, "must be a JobObserver with the methods on_event and run, not 5"),
+        ({"observers": 5}, "observers must be"),
+        ({"cache": "results.db"}, "cache must be"),
+        ({"reuse": None}, "reuse must be"),
+        ({"store": 5}, "store must be"),
+        ({"pipelines": [add(1)]}, "pipelines must be a mapping"),
+        ({"pipelines": add(1)}, "pipelines must be a mapping"),
+        ({"pipelines": {1: add(1)}}, "name of a pipeline must be"),
+        ({"pipelines": {"": add(1)}}, "name of a pipeline must be"),
+        ({"pipelines": {"a\n": add(1)}}, "name of a pipeline must be"),
+        ({"allow": [1]}, "element of allow must be"),
+    ],
+)
+async def test_invalid_argument_of_optimizer_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        Optimizer(**options)
+
+
+async def test_invalid_arguments_of_methods_are_refused() -> None:
+    wrong: Any = 5
+    async with Optimizer({"add": add(1)}) as optimizer:
+        job = await optimizer.submit({"f": 1}, pipeline="add")
+        with pytest.raises(TypeError, match="query must be"):
+            await optimizer.list(wrong)
+        with pytest.raises(TypeError, match="job_id must be"):
+            await optimizer.find(wrong)
+        with pytest.raises(TypeError, match="kinds must be a list"):
+            optimizer.listen("state")
+        for after in ("1", -1):
+            with pytest.raises(ValueError, match="after must be the id of an event"):
+                job.events(cast("int", after))
+
+
+@pytest.mark.parametrize(
+    "values", [{"limit": 0}, {"limit": "x"}, {"states": ["bogus"]}, {"states": "done"}, {"text": 5}]
+)
+async def test_invalid_query_is_refused(values: dict[str, Any]) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"{next(iter(values))} must be"):
+        JobQuery(tenant=None, **values)
+
+
 async def test_default_pipeline_is_that_of_ir() -> None:
     model = with_functions()
     async with Optimizer() as optimizer:
@@ -115,6 +167,11 @@ async def test_large_models_and_results_are_computed() -> None:
         (Path("missing.onnx"), {}, "cannot read 'missing.onnx'"),
         ({}, {"kind": ".onnx"}, "a module has its own"),
         (object(), {}, "cannot be a job"),
+        (object(), {}, "submit the bytes of a model's file"),
+        ("model.onnx", {}, "write Path(...) for the name of a file"),
+        ("model.onnx", {"kind": ".onnx"}, "write Path(...) for the name of a file"),
+        ({}, {"wait": "no"}, "wait must be"),
+        ({}, {"options": {}}, "options must be"),
         ({}, {"pipeline": "defualt"}, "did you mean 'default'"),
         ({}, {"pipeline": "onnx.Inline"}, "there is no pipeline 'onnx.Inline'"),
         ({}, {"pipeline": add(1)}, "give a pass to Optimizer(pipelines=...), and its name to jobs"),

@@ -23,7 +23,7 @@ from apass.service.http.problems import problem_of, problem_of_bug, problem_of_h
 from apass.service.http.requests import Service
 from apass.service.http.security import Guard
 from apass.service.optimizer import Optimizer
-from apass.util.checks import check_type, is_seconds
+from apass.util.checks import check_methods, check_type, is_seconds
 
 __all__ = ["create_app"]
 
@@ -75,8 +75,14 @@ def create_app(
 
     """
     check_type("optimizer", optimizer, Optimizer)
+    if auth is not None:
+        check_methods("value of auth", auth, "an Authenticator", "identify")
+    for name, flag in (("page", page), ("allow_remote", allow_remote), ("behind_proxy", behind_proxy)):
+        check_type(f"value of {name}", flag, bool)
     if isinstance(hosts, str):
         raise TypeError(f"hosts must be a list of names, got {hosts!r}; write [{hosts!r}]")
+    check_type("hosts", hosts, Collection)
+    check_type("upload_folder", upload_folder, Path | None)
     for name, value in (("body_seconds", body_seconds), ("max_wait", max_wait), ("heartbeat", heartbeat)):
         if not is_seconds(value):
             raise ValueError(f"{name} must be a positive number of seconds, got {value!r}")

@@ -142,6 +142,11 @@ async def test_metrics_need_an_observer_and_admin() -> None:
         ({"hosts": "localhost"}, r"write \['localhost'\]"),
         ({"body_seconds": 0}, "body_seconds must be a positive number of seconds, got 0"),
         ({"heartbeat": None}, "heartbeat must be a positive number"),
+        ({"auth": "x"}, "must be an Authenticator"),
+        ({"page": 3}, "page must be"),
+        ({"allow_remote": "no"}, "allow_remote must be"),
+        ({"upload_folder": "folder"}, "upload_folder must be"),
+        ({"hosts": 5}, "hosts must be"),
     ],
 )
 async def test_invalid_option_is_refused(options: dict[str, Any], message: str) -> None:
