@@ -379,6 +379,8 @@ class Optimizer:
                 accepted.append(await self._accept(live, blob))
                 self._refuses = False
             except Exception as error:
+                if isinstance(error, JobsUnavailableError):
+                    self._dispatcher.health.note_failure(error)
                 accepted.append(error)
                 self._refuses = isinstance(error, JobsUnavailableError)
             finally:

@@ -15,6 +15,10 @@ PAUSE: Final = (0.1, 5.0)
 """The shortest and the longest pause in seconds before a store that failed is tried again."""
 
 
+PROBE_SECONDS: Final = 5.0
+"""Seconds between two attempts to use a durable store, so that its failure is noted although no job comes or ends."""
+
+
 class StoreHealth:
     """Tries a store that failed again, with growing pauses.
 
@@ -48,21 +52,31 @@ class StoreHealth:
         await anyio.sleep(seconds)
 
     async def run(self) -> None:
-        """Read from the store, while it fails, until it answers."""
+        """Try the store repeatedly: often while it fails, sometimes otherwise."""
         while True:
             while self.error is not None:
                 await self.pause()
-                try:
-                    with anyio.fail_after(PAUSE[1]):
-                        await self._store.find("")
-                except TimeoutError:
-                    continue
-                except JobsUnavailableError as error:
-                    self.error = error
-                else:
-                    # A full disk can be read: the pauses become shorter after a change only.
-                    self._note_answer()
-            await self._failed.wait()
+                await self._probe()
+            with anyio.move_on_after(PROBE_SECONDS if self._store.is_durable else float("inf")):
+                await self._failed.wait()
+                continue
+            await self._probe()
+
+    async def _probe(self) -> None:
+        """Make a change without an effect.
+
+        A store that another program has locked can still be read.
+        """
+        try:
+            with anyio.fail_after(PAUSE[1]):
+                await self._store.remove("")
+        except TimeoutError:
+            return
+        except JobsUnavailableError as error:
+            self.error = error
+        else:
+            # A full disk takes such a change: the pauses become shorter after a real one only.
+            self._note_answer()
 
     def _note_answer(self) -> None:
         if self.error is not None:

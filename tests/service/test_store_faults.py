@@ -2,11 +2,13 @@
 
 import sqlite3
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 
 from apass.adapters.onnx import model_to_bytes
 from apass.executors import ProcessExecutor
@@ -17,6 +19,7 @@ from apass.service import (
     JobsUnavailableError,
     Limits,
     Optimizer,
+    SqlJobStore,
     store_health,
 )
 from apass.service import optimizer as optimizer_module
@@ -35,6 +38,7 @@ BIG = "x" * 3_000_000
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Try a store that failed again soon."""
     monkeypatch.setattr(store_health, "PAUSE", (0.001, 0.01))
+    monkeypatch.setattr(store_health, "PROBE_SECONDS", 0.01)
     monkeypatch.setattr(optimizer_module, "DOUBT_SECONDS", 0.001)
 
 
@@ -62,6 +66,38 @@ async def test_job_that_cannot_be_stored_is_refused(method: str) -> None:
         assert await job.result() == {"f": 2}
         assert (optimizer.status().error, optimizer.status().accepts) == (None, True)
     assert final_states(store) == {JobState.DONE: 1}
+
+
+@pytest.mark.filterwarnings("ignore:jobs were not given back")
+async def test_status_names_deleted_file_without_jobs(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+    async with Optimizer({"add": add(1)}, store=path) as optimizer:
+        await (await optimizer.submit({"f": 1}, pipeline="add", options=PLAIN)).wait()
+        assert optimizer.status().error is None
+        path.rename(tmp_path / "moved.db")
+        with anyio.fail_after(30):
+            while optimizer.status().error is None:
+                await checkpoint()
+        assert "was deleted or replaced" in str(optimizer.status().error)
+        with pytest.raises(JobsUnavailableError, match="was deleted or replaced"):
+            await optimizer.submit({"f": 2}, pipeline="add", options=PLAIN)
+
+
+async def test_status_names_locked_file_until_it_is_free(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+    async with Optimizer({"add": add(1)}, store=SqlJobStore(path, timeout=0.1)) as optimizer:
+        await (await optimizer.submit({"f": 1}, pipeline="add", options=PLAIN)).wait()
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            with pytest.raises(JobsUnavailableError, match="another program has locked it"):
+                await optimizer.submit({"f": 2}, pipeline="add", options=PLAIN)
+            # The file can be read all the time.
+            assert (await optimizer.store.count()) == {JobState.DONE: 1}
+            assert "another program has locked it" in str(optimizer.status().error)
+        with anyio.fail_after(30):
+            while optimizer.status().error is not None:
+                await checkpoint()
+        assert await (await optimizer.submit({"f": 2}, pipeline="add", options=PLAIN)).result() == {"f": 3}
 
 
 @pytest.mark.parametrize("repeats", [True, False])

@@ -41,6 +41,11 @@ class FailingStore(MemoryJobStore):
         await self._fail()
         return await super().add(job, model)
 
+    async def remove(self, job_id: str) -> bool:
+        """Remove a job."""
+        await self._fail()
+        return await super().remove(job_id)
+
     async def _fail(self) -> None:
         if self.is_slow:
             await anyio.sleep_forever()
@@ -51,8 +56,13 @@ class FailingStore(MemoryJobStore):
 async def test_failing_store_makes_the_server_unready(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health_module, "PROBE_SECONDS", 0.05)
     store = FailingStore()
-    async with served(Optimizer({"default": "onnx.IdentityElimination"}, store=store)) as client:
+    optimizer = Optimizer({"default": "onnx.IdentityElimination"}, store=store)
+    async with served(optimizer) as client:
         assert (await client.get("/readyz")).json() == {"status": "ready"}
+        store.is_slow = True
+        assert "has not answered" in (await client.get("/readyz")).json()["reason"]
+        assert (await client.get("/healthz")).json() == {"status": "ok"}
+        store.is_slow = False
         store.reason = "the database is gone"
         answer = await client.get("/readyz")
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
@@ -62,10 +72,11 @@ async def test_failing_store_makes_the_server_unready(monkeypatch: pytest.Monkey
         store.is_full = True
         full = await client.post("/v1/jobs", params={"suffix": "onnx"}, content=RELU)
         assert (full.status_code, full.json()["status"]) == (507, 507)
-        store.is_slow = True
-        assert "has not answered" in (await client.get("/readyz")).json()["reason"]
-        assert (await client.get("/healthz")).json() == {"status": "ok"}
-        store.is_slow, store.reason = False, None
+        # The optimizer knows of it, and tries the store again.
+        assert (await client.get("/readyz")).json()["reason"] == "the database is gone"
+        store.reason = None
+        while optimizer.status().error is not None:
+            await anyio.lowlevel.checkpoint()
         assert (await client.get("/readyz")).status_code == 200
 
 
