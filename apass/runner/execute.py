@@ -154,7 +154,7 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope, cursor: Ru
         assert run is not None, "the pass is the item of the cursor"
         if is_timed and not run.ended:
             run.ended = perf_counter()
-        if not isinstance(error, GeneratorExit | anyio.get_cancelled_exc_class()):
+        if not isinstance(error, anyio.get_cancelled_exc_class()):
             note_whereabouts(error, run)
         hide_runner_frames(error)
         if hooks.failed:

@@ -309,6 +309,9 @@ class _FanOut:
         """
         failure = self.without_cancellation(error)
         if failure is None:
+            # A body may have raised it. The coroutine must end with it all the same.
+            if isinstance(error, GeneratorExit):
+                note_whereabouts(error, worker.run() or self.batch.run)
             return False
         note_whereabouts(failure, worker.run() or self.batch.run)
         self.errors.append(failure)

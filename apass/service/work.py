@@ -13,12 +13,13 @@ from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import anyio
 import anyio.to_thread
 
 from apass.batch.formats import ModelFormat, format_of, suffixes
+from apass.concurrency.interruption import is_interruption
 from apass.core.adapter import IRAdapter, adapter_by_name, adapter_for, run_in_thread_if_safe, type_name
 from apass.core.changes import CHANGES, ChangeLog
 from apass.core.context import PassContext, current_scope
@@ -108,7 +109,7 @@ class WorkResult:
 
 
 async def run_work(work: Work, emit: Emit, *, store: Store | None = None, executor: Any = None) -> WorkResult:
-    """Do the work of a job. Only a cancellation is raised.
+    """Do the work of a job. Only a cancellation and Ctrl-C are raised.
 
     Parameters:
         work: the job.
@@ -154,12 +155,8 @@ async def run_work(work: Work, emit: Emit, *, store: Store | None = None, execut
             perf_counter() - start,
             _plain_diagnostics(diagnostics.diagnostics),
         )
-    except (Exception, SystemExit, anyio.get_cancelled_exc_class()) as raised:
-        # A deadline of -inf means that this task itself is cancelled. Otherwise the pass awaited something, such as a
-        # future of asyncio, that was cancelled elsewhere: an error of this job only.
-        if anyio.current_effective_deadline() == float("-inf"):
-            raise
-        error = _as_error(raised)
+    except BaseException as raised:
+        error = _error_of_pass(raised)
         failure = describe_failure(error, diagnostics.diagnostics)
         notes = tuple(map(remove_paths, failure.notes))
         failure = replace(failure, message=remove_paths(failure.message), notes=notes)
@@ -171,18 +168,42 @@ async def run_work(work: Work, emit: Emit, *, store: Store | None = None, execut
     return WorkResult(result, kind, data, summary, failure, perf_counter() - start)
 
 
-def _as_error(raised: BaseException) -> Exception:
-    """Return an exception for what a pass has raised."""
-    if isinstance(raised, Exception):
-        hide_runner_frames(raised)
-        return raised
-    message = "the pass awaited something that was cancelled outside the run"
-    if isinstance(raised, SystemExit):
+def _error_of_pass(raised: BaseException) -> BaseException:
+    """Return the error that a job has failed with.
+
+    Raises:
+        BaseException: `raised` itself, if the program is interrupted or the task is cancelled.
+        PassCancelledError: if the task is cancelled, and a pass has raised an error that would end the program.
+
+    """
+    if is_interruption(raised):
+        raise raised
+    cancelled = anyio.get_cancelled_exc_class()
+    # A deadline of -inf means that this task itself is cancelled. Otherwise the pass awaited something, such as a
+    # future of asyncio, that was cancelled elsewhere: an error of this job only.
+    if anyio.current_effective_deadline() == float("-inf"):
+        if isinstance(raised, Exception | GeneratorExit | cancelled) or _is_group_of(raised, cancelled):
+            raise raised
+        raise PassCancelledError(f"the pass raised {type(raised).__name__} when it was cancelled") from raised
+    hide_runner_frames(raised)
+    message = ""
+    if isinstance(raised, cancelled):
+        message = "the pass awaited something that was cancelled outside the run"
+    elif isinstance(raised, SystemExit):
         message = f"the pass exited with {raised.code!r}; a pass that fails must raise an exception"
+    if not message:
+        return raised
     error = PassCancelledError(message)
     for note in getattr(raised, "__notes__", ()):
         error.add_note(note)
     return error
+
+
+def _is_group_of(error: BaseException, kind: type[BaseException]) -> bool:
+    """Return whether an exception is a group with exceptions of one kind only."""
+    if not isinstance(error, BaseExceptionGroup):
+        return False
+    return cast("BaseExceptionGroup[BaseException]", error).split(kind)[1] is None
 
 
 def _path_remover(work: Work) -> Callable[[str], str]:
