@@ -183,8 +183,8 @@ class Dispatcher:
         item = _Computation(record.tenant, record.key, {record.id: live}, cached, record.priority)
         self._by_key[record.tenant, record.key] = item
         self._of_job[record.id] = item
-        if record.state is JobState.RUNNING:
-            # Its server was lost, perhaps because of the job.
+        if record.attempts:
+            # Its worker or its server was lost, perhaps because of the job.
             item.lost = 1
             self._retries.append(item)
         else:
@@ -226,9 +226,10 @@ class Dispatcher:
             for job_id, item in list(self._of_job.items()):
                 self.cancel(item.jobs[job_id], failure=failure)
         with anyio.move_on_after(grace):
-            if self._store.is_durable:
-                await self._keep_jobs()
             await self._endings.wait_stored()
+        if self._store.is_durable:
+            with anyio.move_on_after(grace):
+                await self._keep_jobs()
 
     async def _wait_for_batches(self) -> None:
         while self._batches:
@@ -236,13 +237,14 @@ class Dispatcher:
 
     async def _keep_jobs(self) -> None:
         """Store the state of jobs whose attempt was interrupted, for the next start."""
-        changes: list[JobChange] = []
+        # On asyncio, a pass that ends the event loop may return an error afterwards. Its attempt counts.
+        kept = [live.record for live in self._endings.never_stored()]
+        kept = [replace(record, state=JobState.QUEUED) for record in kept if record.state is JobState.RUNNING]
+        changes = [JobChange(record) for record in kept]
         for item in self._retries:
-            for live in item.jobs.values():
-                if live.has_run:
-                    # A job that has lost its worker runs alone at the next start too.
-                    record = replace(live.record, state=JobState.RUNNING) if item.lost else live.record
-                    changes.append(JobChange(record, events=live.last_events()))
+            changes += [
+                JobChange(live.record, events=live.last_events()) for live in item.jobs.values() if live.has_run
+            ]
         # Without it, these jobs count as lost with the server.
         with suppress(JobsUnavailableError):
             await self._store.update(changes)
@@ -342,29 +344,42 @@ class Dispatcher:
 
     async def _run_batch(self, batch: _Batch) -> None:
         """Run a batch, and decide how its jobs go on."""
-        error, is_interrupted = None, False
-        with batch.scope:
-            try:
-                works = await self._begin(batch)
-                if works:
-                    await self._runner.run(works, self._on_event, self._on_result)
-            except JobsUnavailableError as failure:
-                self.health.note_failure(failure)
-                is_interrupted = True
-            except Exception as failure:
-                error = failure
-        # There is no checkpoint from here on: each computation leaves the batch for another place.
-        for item in batch.items:
-            if item.is_wanted():
-                if is_interrupted or batch.scope.cancel_called:
-                    # Other jobs of the batch were cancelled, the optimizer ends, or the store is unavailable.
-                    self._run_again(item, is_lost=False)
-                else:
-                    self._retry(item, error, is_alone=len(batch.items) == 1)
-            self._release(item, batch)
-        self._batches.discard(batch)
-        self._news.notify()
-        self._batch_ended.notify()
+        error: Exception | None = None
+        has_crashed, is_interrupted = False, False
+        try:
+            with batch.scope:
+                try:
+                    works = await self._begin(batch)
+                    if works:
+                        await self._runner.run(works, self._on_event, self._on_result)
+                except JobsUnavailableError as failure:
+                    self.health.note_failure(failure)
+                    is_interrupted = True
+                except Exception as failure:
+                    error = failure
+        except anyio.get_cancelled_exc_class():
+            is_interrupted = True
+            raise
+        except BaseException:
+            # It ends the program. The job must not start again before the other tasks are cancelled.
+            has_crashed = self.is_draining = True
+            raise
+        finally:
+            # There is no checkpoint from here on: each computation leaves the batch for another place.
+            for item in batch.items:
+                if item.is_wanted():
+                    if has_crashed:
+                        # The job may be the cause, and must not end each start of the program.
+                        self._run_again(item, is_lost=True)
+                    elif is_interrupted or batch.scope.cancel_called:
+                        # Other jobs of the batch were cancelled, the optimizer ends, or the store is unavailable.
+                        self._run_again(item, is_lost=False)
+                    else:
+                        self._retry(item, error, is_alone=len(batch.items) == 1)
+                self._release(item, batch)
+            self._batches.discard(batch)
+            self._news.notify()
+            self._batch_ended.notify()
 
     async def _begin(self, batch: _Batch) -> list[Work]:
         """Store that the jobs of a batch run, and return the work on each computation."""

@@ -53,6 +53,8 @@ class Endings:
         self._waiting: deque[Ending] = deque()
         self._news = Signal()
         self._stored = Signal()
+        self._has_ended = False
+        """Whether its task has ended, as it does when the program is interrupted."""
 
     def add(self, ending: Ending) -> None:
         """Store an ending soon."""
@@ -62,20 +64,28 @@ class Endings:
         self._news.notify()
 
     async def wait_stored(self) -> None:
-        """Wait until all endings are stored."""
-        while self._waiting:
+        """Wait until all endings are stored, or none will be."""
+        while self._waiting and not self._has_ended:
             await self._stored.wait()
+
+    def never_stored(self) -> list[LiveJob]:
+        """Return the jobs whose end no task will store."""
+        return [live for ending in self._waiting for live in ending.jobs] if self._has_ended else []
 
     async def run(self) -> None:
         """Store endings as they arrive."""
-        while True:
-            while self._waiting:
-                endings = [self._waiting[index] for index in range(min(MOST, len(self._waiting)))]
-                await self._store_together(endings)
-                for _ in endings:
-                    self._waiting.popleft()
+        try:
+            while True:
+                while self._waiting:
+                    endings = [self._waiting[index] for index in range(min(MOST, len(self._waiting)))]
+                    await self._store_together(endings)
+                    for _ in endings:
+                        self._waiting.popleft()
+                self._stored.notify()
+                await self._news.wait()
+        finally:
+            self._has_ended = True
             self._stored.notify()
-            await self._news.wait()
 
     async def _store_together(self, endings: Sequence[Ending]) -> None:
         """Store endings in one change; retry until the store accepts it."""

@@ -734,7 +734,7 @@ class Optimizer:
         record = live.record
         self._live[record.id] = live
         live.announce()
-        if record.state is JobState.RUNNING and record.attempts >= self.limits.attempts:
+        if record.attempts >= self.limits.attempts:
             self._dispatcher.cancel(live, JobState.FAILED, lost_failure(record, "the server was stopped"))
         else:
             self._dispatcher.add(live, model)

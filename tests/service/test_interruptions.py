@@ -2,14 +2,18 @@
 
 import signal
 from collections.abc import Callable, Generator
-from typing import Literal
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
 
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
 import apass
-from apass.service import JobState, Optimizer
+from apass.concurrency.interruption import is_interruption
+from apass.service import JobQuery, JobRecord, JobState, Limits, Optimizer
+from apass.service.sql_jobs import SqlJobStore
 from tests.service.loop_passes import PLAIN, Gate, Module, add, reached
 
 
@@ -95,3 +99,64 @@ async def test_error_in_cancelled_pass_ends_no_other_job() -> None:
         await reached(job, "started")
         assert (await job.cancel()).state is JobState.CANCELLED
         assert await (await optimizer.submit({"f": 1}, pipeline="add")).result() == {"f": 2}
+
+
+async def run_job(store: Path, pipeline: apass.Pass[Any], *, submits: bool) -> JobRecord:
+    """Submit a job to a store, or find it there, and return its final record."""
+    async with Optimizer({"default": pipeline}, store=store, limits=Limits(attempts=2, drain=0.1)) as optimizer:
+        if submits:
+            job = await optimizer.submit({"f": 1}, options=PLAIN)
+        else:
+            (record,) = (await optimizer.list(JobQuery(tenant=None))).jobs
+            job = await optimizer.find(record.id)
+        return await job.wait()
+
+
+async def attempts_in(path: Path) -> tuple[int, int]:
+    """Return the attempts and the starts of the only job of a store, which is queued."""
+    store = SqlJobStore(path)
+    (record,) = await store.open()
+    await store.close()
+    assert record.state is JobState.QUEUED
+    return record.attempts, record.starts
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+def test_job_that_ends_event_loop_is_started_twice(error: type[BaseException], tmp_path: Path) -> None:
+    @apass.module_pass(opt_level=0, name="Exit")
+    async def end_loop(mod: Module, ctx: apass.PassContext) -> Module:
+        async def fail() -> None:
+            raise error
+
+        # asyncio itself ends the event loop when a task raises one of these.
+        async with anyio.create_task_group() as group:
+            group.start_soon(fail)
+        return mod
+
+    path = tmp_path / "jobs.db"
+    for number in (1, 2):
+        with pytest.raises(error):
+            anyio.run(partial(run_job, path, end_loop, submits=number == 1), backend="asyncio")
+        assert anyio.run(attempts_in, path) == (number, number)
+    record = anyio.run(partial(run_job, path, end_loop, submits=False), backend="asyncio")
+    assert record.state is JobState.FAILED
+    assert record.failure is not None
+    assert "in each of 2 attempts" in record.failure.message
+
+
+@pytest.mark.parametrize(("backend", "attempts"), [("asyncio", 0), ("trio", 1)])
+def test_ctrl_c_within_pass_ends_program(backend: str, attempts: int, tmp_path: Path) -> None:
+    @apass.module_pass(opt_level=0, name="Signal")
+    async def interrupt(mod: Module, ctx: apass.PassContext) -> Module:
+        # The handler of asyncio cancels the main task. That of trio raises here.
+        signal.raise_signal(signal.SIGINT)
+        await anyio.sleep_forever()
+        return mod
+
+    path = tmp_path / "jobs.db"
+    with pytest.raises((KeyboardInterrupt, BaseExceptionGroup)) as caught:
+        anyio.run(partial(run_job, path, interrupt, submits=True), backend=backend)
+    assert is_interruption(caught.value)
+    assert anyio.run(attempts_in, path) == (attempts, 1)
+    # The job is not lost.
+    assert anyio.run(partial(run_job, path, add(1), submits=False), backend=backend).state is JobState.DONE
