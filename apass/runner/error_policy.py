@@ -15,6 +15,7 @@ from apass.core.info import PassInfo
 from apass.core.run import Run, current_module_name, current_run, note_whereabouts
 from apass.core.tracebacks import hidden_in_pytest
 from apass.errors import ExecutorError, PassResultError, PassTimeoutError
+from apass.util.text import text_of_error
 
 __all__ = ["Failures", "Fallback", "OnError", "note_failure", "watch_failures", "with_deadline", "with_error_policy"]
 
@@ -120,7 +121,7 @@ async def _call_until(deadline: Deadline | None, work_name: str, work: Callable[
 
 
 def _diagnostic(level: DiagnosticLevel, reaction: str, error: Exception, run: Run) -> Diagnostic:
-    reason = f"{type(error).__name__}: {error}"
+    reason = f"{type(error).__name__}: {text_of_error(error)}"
     subject = "the module" if run.function is None else f"function {run.function!r}"
     message = f"pass {run.info.name!r} {reaction.format(subject)}: {reason}"
     return Diagnostic(level, message, None, run.info.name, run.function, run.module)

@@ -23,6 +23,7 @@ from apass.runner.error_policy import with_deadline
 from apass.runner.hook_time import HookTime
 from apass.runner.result_cache import with_module_cache
 from apass.runner.step_hooks import StepHooks
+from apass.util.text import text_of_error
 
 __all__ = ["Runnable", "execute"]
 
@@ -255,4 +256,4 @@ async def _call_failure_hooks(
     for failure in await run_shielded(calls, grace=grace, error=error):
         if cancelled:
             raise failure
-        error.add_note(f"and then a run_after_pass_failed raised {type(failure).__name__}: {failure}")
+        error.add_note(f"and then a run_after_pass_failed raised {type(failure).__name__}: {text_of_error(failure)}")

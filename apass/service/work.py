@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final, TypeVar, cast
@@ -27,20 +28,21 @@ from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel
 from apass.core.instrument import pass_instrument
 from apass.core.ir_plugin import plugin_for
-from apass.core.run import Whereabouts
+from apass.core.run import Run, Whereabouts
 from apass.core.store import Store
-from apass.core.tracebacks import hide_runner_frames
+from apass.core.tracebacks import RemoteTraceback, hide_runner_frames
 from apass.errors import AdapterError, PassCancelledError
 from apass.executors.pickling import loads
 from apass.instruments.report.recorder import is_thread_safe, text_of
 from apass.instruments.support.events import Event, EventInstrument, EventKind
+from apass.instruments.support.outcomes import inner_errors, leaves_of
 from apass.passes.base import Pass
 from apass.pipelines.parser import parse_pipeline
 from apass.service.jobs import JobFailure, JobOptions, JobSummary
 from apass.service.texts import TextEncoder
 from apass.util.files import PartFile, completed_later, give_up
 from apass.util.identity_cache import IdentityCache
-from apass.util.text import shorten
+from apass.util.text import shorten, text_of_error
 
 __all__ = ["Emit", "Work", "WorkResult", "describe_failure", "remove_files", "run_work"]
 
@@ -451,17 +453,30 @@ class _EventSender(EventInstrument):
 
 
 def describe_failure(error: BaseException, diagnostics: Sequence[Diagnostic] = ()) -> JobFailure:
-    """Return an error as text, with the pass and the function that raised it."""
-    where = next((note for note in getattr(error, "__notes__", ()) if isinstance(note, Whereabouts)), None)
-    run = None if where is None else where.run
+    """Return an error as text, with the pass and the function that raised it.
+
+    The errors of a group are notes. Tracebacks of workers are left out, as those of this process are.
+    """
+    original: Sequence[str] = getattr(error, "__notes__", ())
+    notes = [str(note) for note in original if not isinstance(note, RemoteTraceback)]
+    run = _run_of(error)
+    leaves = list(islice(leaves_of(error), 2))
+    if len(leaves) == 1 and (run is None or run.function is None):
+        # The error of a group may have been raised in a function of the pass.
+        run = _run_of(leaves[0]) or run
     return JobFailure(
         type(error).__name__,
-        shorten(str(error), LONGEST),
-        tuple(shorten(str(note), LONGEST) for note in getattr(error, "__notes__", ())),
+        shorten(text_of_error(error), LONGEST),
+        tuple(shorten(note, LONGEST) for note in (*notes, *inner_errors(error))),
         None if run is None else run.info.name,
         None if run is None else run.function,
         _plain_diagnostics(diagnostics),
     )
+
+
+def _run_of(error: BaseException) -> Run | None:
+    """Return the run that has raised an error."""
+    return next((note.run for note in getattr(error, "__notes__", ()) if isinstance(note, Whereabouts)), None)
 
 
 def _plain_diagnostics(diagnostics: Sequence[Diagnostic]) -> tuple[Mapping[str, Any], ...]:

@@ -14,11 +14,13 @@ from anyio.lowlevel import checkpoint
 
 import apass
 from apass.adapters.onnx import model_to_bytes
+from apass.instruments.support.outcomes import MOST_INNER
 from apass.service import (
     Job,
     JobCancelledError,
     JobEvent,
     JobFailedError,
+    JobFailure,
     JobOptions,
     JobRecord,
     JobState,
@@ -177,6 +179,67 @@ async def test_failure_contains_no_temporary_path(data: bytes, kind: str) -> Non
         for text in (record.failure.message, *record.failure.notes, await job.report(), shown):
             assert job.id not in text
             assert "apass-service-" not in text
+
+
+class MuteError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+async def failure_of_job(error: BaseException) -> JobFailure:
+    """Return the failure of a job whose pass raises an error in a function."""
+
+    @apass.function_pass(opt_level=0, name="Fail")
+    async def body(func: int, mod: Module, ctx: apass.PassContext) -> int:
+        await checkpoint()
+        raise error
+
+    async with Optimizer({"fail": apass.Sequential([body])}) as optimizer:
+        failure = (await (await optimizer.submit({"f": 1}, pipeline="fail")).wait()).failure
+        assert failure is not None
+        return failure
+
+
+async def test_failure_without_text_names_type_and_pass() -> None:
+    failure = await failure_of_job(MuteError())
+    assert (failure.kind, failure.pass_name, failure.function) == ("MuteError", "Fail", "f")
+    assert failure.message == "(no text: its __str__ raised RuntimeError)"
+
+
+async def test_notes_of_failure_name_errors_of_group() -> None:
+    inner = OSError("deep")
+    inner.add_note("a hint")
+    failure = await failure_of_job(ExceptionGroup("outer", [ValueError("cause"), ExceptionGroup("inner", [inner])]))
+    assert (failure.kind, failure.pass_name, failure.function) == ("ExceptionGroup", "Fail", "f")
+    assert failure.notes[1:] == ("error in the group: ValueError: cause", "error in the group: OSError: deep; a hint")
+
+
+async def test_only_error_of_group_names_function() -> None:
+    @apass.function_pass(opt_level=0, name="Inner")
+    async def inner(func: int, mod: Module, ctx: apass.PassContext) -> int:
+        raise ValueError("no")
+
+    @apass.module_pass(opt_level=0, name="Outer")
+    async def outer(mod: Module, ctx: apass.PassContext) -> Module:
+        async def run() -> None:
+            await inner(mod)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(run)
+        return mod
+
+    async with Optimizer({"outer": outer}) as optimizer:
+        job = await optimizer.submit({"f": 1}, pipeline="outer")
+        failure = (await job.wait()).failure
+        assert failure is not None
+        assert (failure.pass_name, failure.function) == ("Inner", "f")
+        assert any("ValueError: no" in note for note in failure.notes)
+
+
+async def test_long_group_is_shortened() -> None:
+    failure = await failure_of_job(ExceptionGroup("many", [ValueError(str(number)) for number in range(100)]))
+    assert len(failure.notes) == 1 + MOST_INNER + 1
+    assert failure.notes[-1] == "the group has 80 further errors"
 
 
 async def test_cancelled_job_stops_at_once() -> None:

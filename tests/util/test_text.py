@@ -1,10 +1,13 @@
 """`apass.util.text`."""
 
+import asyncio
+
 import pytest
 
 import apass
 from apass.executors.remote_errors import failure_of
 from apass.instruments import ReportInstrument
+from apass.instruments.report.record import RunStatus
 from apass.instruments.support.outcomes import ending_text
 from apass.util.text import text_of_error
 
@@ -21,6 +24,15 @@ def test_error_without_text_keeps_its_type() -> None:
     assert f"MuteError: {text}" in failure_of(MuteError()).summary
 
 
+class Panic(BaseException):
+    """An error that is no Exception."""
+
+
+def test_error_that_is_no_exception_is_no_cancellation() -> None:
+    assert ending_text(Panic("no")) == "Panic: no"
+    assert ending_text(asyncio.CancelledError("no")) == ending_text(GeneratorExit()) == "cancelled"
+
+
 @pytest.mark.anyio
 async def test_report_shows_an_error_without_text() -> None:
     @apass.module_pass(opt_level=0, name="Raise")
@@ -33,3 +45,19 @@ async def test_report_shows_an_error_without_text() -> None:
             await raise_error({"f": "x"})
     # No hook has failed because of it.
     assert [note[:7] for note in caught.value.__notes__] == ["in pass"]
+
+
+@pytest.mark.anyio
+async def test_report_shows_errors_of_a_group() -> None:
+    @apass.module_pass(opt_level=0, name="Raise")
+    def raise_error(mod: dict[str, str], ctx: apass.PassContext) -> dict[str, str]:
+        raise BaseExceptionGroup("group", [Panic("no")])
+
+    report = ReportInstrument("model")
+    with pytest.raises(BaseExceptionGroup):
+        async with apass.PassContext(instruments=[report]):
+            await raise_error({"f": "x"})
+    (run,) = report.record().runs
+    assert run.status is RunStatus.FAILED
+    assert run.failure is not None
+    assert run.failure.notes[-1] == "error in the group: Panic: no"

@@ -15,6 +15,7 @@ from apass.core.run import Run
 from apass.errors import AdapterError
 from apass.instruments.report.record import Body, PassRun, RecordedError, RunStatus
 from apass.instruments.report.texts import Base, TextStore
+from apass.instruments.support.outcomes import inner_errors, is_cancellation
 from apass.util.text import text_of_error
 
 __all__ = [
@@ -148,7 +149,8 @@ class RecordedPass:
 
     def fail(self, error: BaseException) -> None:
         """Record an error or a cancellation."""
-        self.status = RunStatus.FAILED if isinstance(error, Exception) else RunStatus.CANCELLED
+        is_cancelled = is_cancellation(error) or isinstance(error, KeyboardInterrupt)
+        self.status = RunStatus.CANCELLED if is_cancelled else RunStatus.FAILED
         if self.status is RunStatus.FAILED:
             self.failure = self.chain.failure(error)
         self._finish()
@@ -222,7 +224,7 @@ def recorded_error(error: BaseException) -> RecordedError:
     return RecordedError(
         kind=type(error).__name__,
         message=text_of_error(error),
-        notes=[str(note) for note in getattr(error, "__notes__", ())],
+        notes=[*(str(note) for note in getattr(error, "__notes__", ())), *inner_errors(error)],
         traceback=trace if len(trace) <= _LONGEST_TRACEBACK else "...\n" + trace[-_LONGEST_TRACEBACK:],
     )
 
