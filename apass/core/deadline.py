@@ -33,9 +33,9 @@ class Deadline:
         """Return the error for unfinished work; `what` names it by a noun phrase.
 
         >>> str(Deadline.from_now(2.5).exceeded("pass 'Tune'"))
-        "pass 'Tune' ran out of the budget of 2.5 s; give PassContext a longer deadline, or do less"
+        "pass 'Tune' ran out of the budget of 2.5 s; give it a longer deadline, or do less"
         """
-        advice = "give PassContext a longer deadline, or do less"
+        advice = "give it a longer deadline, or do less"
         return BudgetExceededError(f"{what} ran out of the budget of {self.seconds:g} s; {advice}")
 
 

@@ -450,7 +450,13 @@ class Dispatcher:
             if isinstance(data, bytes) and len(data) <= SMALL:
                 for live in item.jobs.values():
                     live.result = data
-            self._end_all(item, state, result.failure, result)
+            if item.deadline is not None and _is_late(result.failure) and item.deadline <= anyio.current_time():
+                # The error of the pass knows the time that was left at its start only.
+                for live in self._take_jobs(item):
+                    failure = _late_failure(live, has_begun=True, error=result.failure)
+                    self._endings.add(Ending([live], state, failure, result))
+            else:
+                self._end_all(item, state, result.failure, result)
         elif isinstance(result.result, Path):
             result.result.unlink(missing_ok=True)
 
@@ -458,11 +464,14 @@ class Dispatcher:
         """Run a computation again that has no result, unless that is of no use."""
         is_lost = error is None or isinstance(error, WorkerLostError)
         records = [live.record for live in item.jobs.values()]
+        running = next(filter(None, (live.running_pass() for live in item.jobs.values())), None)
         if error is not None and not is_lost and is_alone:
-            self._end_all(item, JobState.FAILED, describe_failure(error))
+            pass_name, function = running or (None, None)
+            failure = replace(describe_failure(error), pass_name=pass_name, function=function)
+            self._end_all(item, JobState.FAILED, failure)
         elif max(record.attempts for record in records) >= self._limits.attempts:
-            running = next((live.running_pass for live in item.jobs.values() if live.running_pass), "")
-            reason = "it returned no result" if error is None else str(error)
+            # The label of the call in the worker means nothing to a user.
+            reason = "it returned no result" if error is None else str(error).rpartition("lost its worker: ")[2]
             self._end_all(item, JobState.FAILED, lost_failure(records[0], reason, running))
         else:
             self._run_again(item, is_lost=True)
@@ -496,12 +505,16 @@ class Dispatcher:
         self, item: _Computation, state: JobState, failure: JobFailure | None = None, result: WorkResult | None = None
     ) -> None:
         """End all jobs of a computation."""
+        self._endings.add(Ending(self._take_jobs(item), state, failure, result))
+
+    def _take_jobs(self, item: _Computation) -> list[LiveJob]:
+        """Remove and return the jobs of a computation."""
         jobs = list(item.jobs.values())
         for live in jobs:
             del self._of_job[live.record.id]
         item.jobs.clear()
         self._forget(item)
-        self._endings.add(Ending(jobs, state, failure, result))
+        return jobs
 
     def _check_deadline(self, live: LiveJob) -> None:
         """End a job whose deadline is over."""
@@ -511,10 +524,7 @@ class Dispatcher:
             # The passes have the same deadline. They know more about where they are.
             self._deadlines.add(live, live.loop_deadline + LATE_SECONDS)
             return
-        seconds = (live.record.deadline or 0.0) - live.record.created
-        where = "while it was queued" if item.deadline is None else f"in {live.running_pass or 'its passes'}"
-        error = BudgetExceededError(f"the job ran out of its {seconds:.4g} s {where}")
-        self.cancel(live, JobState.FAILED, describe_failure(error))
+        self.cancel(live, JobState.FAILED, _late_failure(live, has_begun=item.deadline is not None))
 
 
 def _started(record: JobRecord) -> JobRecord:
@@ -523,8 +533,45 @@ def _started(record: JobRecord) -> JobRecord:
     return replace(record, state=JobState.RUNNING, attempts=attempts, starts=starts, started=time())
 
 
-def lost_failure(record: JobRecord, reason: str, running_pass: str = "") -> JobFailure:
-    """Return the failure of a job whose attempts did not end."""
-    where = f"; it ran {running_pass}" if running_pass else ""
+def _is_late(failure: JobFailure | None) -> bool:
+    return failure is not None and failure.kind == BudgetExceededError.__name__
+
+
+def lost_failure(record: JobRecord, reason: str, running: tuple[str, str | None] | None = None) -> JobFailure:
+    """Return the failure of a job whose attempts did not end.
+
+    Parameters:
+        record: the job.
+        reason: why the last attempt did not end.
+        running: the pass that ran, and its function.
+
+    """
+    pass_name, function = running or (None, None)
+    where = "" if running is None else f"; {_run_text(*running)} was running"
     message = f"the job lost its worker or its server in each of {record.attempts} attempts: {reason}{where}"
-    return JobFailure(WorkerLostError.__name__, message)
+    return JobFailure(WorkerLostError.__name__, message, (), pass_name, function)
+
+
+def _late_failure(live: LiveJob, *, has_begun: bool, error: JobFailure | None = None) -> JobFailure:
+    """Return the failure of a job whose deadline is over.
+
+    Parameters:
+        live: the job.
+        has_begun: whether an attempt has begun.
+        error: how the pass has failed, if it has noticed the deadline itself.
+
+    """
+    seconds = (live.record.deadline or 0.0) - live.record.created
+    message = f"the job did not end within {seconds:.4g} s, its deadline"
+    if not has_begun:
+        return JobFailure(BudgetExceededError.__name__, f"{message}; it was queued")
+    pass_name, function = live.running_pass() or (None, None)
+    if error is not None and error.pass_name is not None:
+        pass_name, function = error.pass_name, error.function
+    where = "no pass was running" if pass_name is None else f"{_run_text(pass_name, function)} was running"
+    failure = error or JobFailure(BudgetExceededError.__name__, "")
+    return replace(failure, message=f"{message}; {where}", pass_name=pass_name, function=function)
+
+
+def _run_text(pass_name: str, function: str | None) -> str:
+    return f"pass {pass_name!r}" if function is None else f"pass {pass_name!r}, function {function!r},"

@@ -57,8 +57,8 @@ class LiveJob:
         """Whether this process has begun an attempt."""
         self.result: bytes | None = None
         """The bytes of its result, if they are few and this process has computed them."""
-        self.running_pass: str = ""
-        """The pass that was started last, to name the cause of a lost worker."""
+        self._running: dict[tuple[object, ...], tuple[str, str | None]] = {}
+        """The passes and bodies that have started and not ended, with their functions."""
         self._limit = limit
         self._observe: Observe | None = None
         self._next_id = record.starts * ATTEMPT + self.is_resumed * RESUMED + 1
@@ -70,6 +70,10 @@ class LiveJob:
         """The id of its first event in this process."""
         # The job may not be stored yet. `announce` makes its first event known when it is.
         self._observe = observe
+
+    def running_pass(self) -> tuple[str, str | None] | None:
+        """Return the innermost pass that runs, and its function if that is known."""
+        return next(reversed(self._running.values()), None)
 
     def announce(self) -> None:
         """Let the first event be observed, after the job is stored."""
@@ -91,9 +95,12 @@ class LiveJob:
         self.events.append(event)
         if len(self.events) > 2 * self._limit:
             self._drop_events()
-        if kind == "started":
-            function = f", function {data['function']!r}" if "function" in data else ""
-            self.running_pass = f"pass {data.get('pass')!r}{function}"
+        if kind in ("started", "finished", "failed"):
+            run = data.get("path"), data.get("function"), data.get("body")
+            if kind == "started":
+                self._running[run] = data.get("pass", ""), data.get("function")
+            else:
+                self._running.pop(run, None)
         self.wake()
         if not is_shared and self._observe is not None:
             self._observe(self.record, event)
@@ -101,7 +108,9 @@ class LiveJob:
     def change(self, record: JobRecord) -> None:
         """Replace the record, and add an event if the state is another one."""
         is_other = (record.state, record.attempts) != (self.record.state, self.record.attempts)
-        self.has_run = self.has_run or record.starts > self.record.starts
+        if record.starts > self.record.starts:
+            self.has_run = True
+            self._running.clear()
         self._next_id = max(self._next_id, record.starts * ATTEMPT + 1)
         self.record = record
         if is_other:

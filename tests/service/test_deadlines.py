@@ -18,7 +18,9 @@ async def test_deadline_ends_queued_job() -> None:
     async with Optimizer({"gate": gate.wait}, limits=Limits(running=1)) as optimizer:
         running = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN)
         queued = await optimizer.submit({"f": 2}, pipeline="gate", options=PLAIN, deadline=0.01)
-        with pytest.raises(JobFailedError, match=r"BudgetExceededError: .* its 0.01 s while it was queued"):
+        with pytest.raises(
+            JobFailedError, match=r"BudgetExceededError: .* not end within 0.01 s, its deadline; it was queued"
+        ):
             await queued.result()
         gate.opened.set()
         assert (await running.wait()).state is JobState.DONE
@@ -33,6 +35,7 @@ async def test_deadline_ends_running_job() -> None:
         with pytest.raises(JobFailedError, match="BudgetExceededError") as caught:
             await job.result()
     assert caught.value.failure.pass_name == "Gate"
+    assert caught.value.failure.message == "the job did not end within 0.02 s, its deadline; pass 'Gate' was running"
     assert gate.cancelled == 1
 
 
@@ -93,8 +96,9 @@ async def test_deadline_covers_pass_that_ignores_cancellation() -> None:
 
     async with Optimizer({"stubborn": stubborn}) as optimizer:
         job = await optimizer.submit({"f": 1}, pipeline="stubborn", options=PLAIN, deadline=0.01)
-        with pytest.raises(JobFailedError, match=r"its 0.01 s in pass 'Stubborn'"):
+        with pytest.raises(JobFailedError, match=r"within 0.01 s, its deadline; pass 'Stubborn' was run") as caught:
             await job.result()
+        assert caught.value.failure.pass_name == "Stubborn"
         assert optimizer.status().running == 1
         ended.set()
         await anyio.wait_all_tasks_blocked()

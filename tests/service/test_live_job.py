@@ -63,3 +63,21 @@ def test_final_event_is_stored_before_it_is_shown() -> None:
     assert len(live.events) == 1
     live.change(end)
     assert live.events == stored
+
+
+def test_running_pass_is_last_that_has_not_ended() -> None:
+    live = live_job()
+    live.change(replace(live.record, state=JobState.RUNNING, attempts=1, starts=1))
+    assert live.running_pass() is None
+    live.add_event("started", 0.0, {"pass": "sequential", "path": "0:sequential"})
+    body = {"pass": "Add", "path": "0:sequential/0:Add"}
+    live.add_event("started", 0.0, body)
+    live.add_event("started", 0.0, {**body, "function": "f", "body": True})
+    assert live.running_pass() == ("Add", "f")
+    live.add_event("failed", 0.0, {**body, "function": "f", "body": True})
+    assert live.running_pass() == ("Add", None)
+    live.add_event("finished", 0.0, body)
+    assert live.running_pass() == ("sequential", None)
+    # A new attempt begins from the start.
+    live.change(replace(live.record, attempts=2, starts=2))
+    assert live.running_pass() is None

@@ -108,7 +108,9 @@ async def test_job_that_kills_workers_fails_alone(tmp_path: Path) -> None:
         jobs = await submit_many(service, "die")
         with pytest.raises(JobFailedError, match=r"WorkerLostError: .* in each of 3 attempts") as caught:
             await deadly.result()
-        assert "it ran pass 'Die'" in caught.value.failure.message
+        failure = caught.value.failure
+        assert failure.message.endswith("attempts: the worker process died (SIGKILL); pass 'Die' was running")
+        assert failure.pass_name == "Die"
         await expect_numbers(jobs)
         assert max(job.record.attempts for job in jobs) <= 2
     assert log.read_text() == "xxx"
@@ -145,8 +147,11 @@ async def test_hanging_pass_is_killed_at_deadline() -> None:
         await run_short_jobs(service)
         hanging = await service.submit({"f": 1, "spin": 1}, pipeline="spin", options=PLAIN, deadline=1)
         jobs = await submit_many(service, "spin")
-        with pytest.raises(JobFailedError, match=r"BudgetExceededError: .* its 1 s in pass 'Spin'"):
+        with pytest.raises(
+            JobFailedError, match=r"BudgetExceededError: .* within 1 s, its .* pass 'Spin' was"
+        ) as caught:
             await hanging.result()
+        assert caught.value.failure.pass_name == "Spin"
         await expect_numbers(jobs)
         # An attempt that the optimizer ended does not count.
         assert {job.record.attempts for job in jobs} == {1}
