@@ -170,7 +170,14 @@ def _run_in_worker(
     """Run jobs in a worker, and return what was not sent before."""
     limited = nullcontext() if memory is None else _limited_memory(memory)
     with limited, _Sender(is_eager=any(work.has_lost_worker for work in works)) as sender:
-        anyio.run(_run_all, works, sender, store, backend=backend)
+        try:
+            anyio.run(_run_all, works, sender, store, backend=backend)
+        except (KeyboardInterrupt, SystemExit) as error:
+            # asyncio ends the event loop when a task raises one of them, which the server must not raise again. The
+            # pass has usually failed with it. Jobs without a result run again, alone.
+            if not sender.results:
+                message = f"a task of a pass raised {error!r}, which ends the event loop; raise an Exception instead"
+                raise PassCancelledError(message) from None
     return sender.rest()
 
 
@@ -230,6 +237,8 @@ class _Sender:
     """
 
     def __init__(self, *, is_eager: bool) -> None:
+        self.results: int = 0
+        """The number of results that were added."""
         self._is_eager = is_eager
         self._entries: list[_Entry] = []
         self._lock = threading.Lock()
@@ -255,6 +264,7 @@ class _Sender:
     def add(self, job: str, entry: tuple[str, float, Mapping[str, Any]] | WorkResult) -> None:
         """Send an event or a result soon."""
         with self._lock:
+            self.results += isinstance(entry, WorkResult)
             self._entries.append((job, entry))
         if self._is_eager:
             self._flush()

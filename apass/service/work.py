@@ -158,7 +158,7 @@ async def run_work(work: Work, emit: Emit, *, store: Store | None = None, execut
             _plain_diagnostics(diagnostics.diagnostics),
         )
     except BaseException as raised:
-        error = _error_of_pass(raised)
+        error = _error_of_pass(raised, work)
         failure = describe_failure(error, diagnostics.diagnostics)
         notes = tuple(map(remove_paths, failure.notes))
         failure = replace(failure, message=remove_paths(failure.message), notes=notes)
@@ -170,7 +170,7 @@ async def run_work(work: Work, emit: Emit, *, store: Store | None = None, execut
     return WorkResult(result, kind, data, summary, failure, perf_counter() - start)
 
 
-def _error_of_pass(raised: BaseException) -> BaseException:
+def _error_of_pass(raised: BaseException, work: Work) -> BaseException:
     """Return the error that a job has failed with.
 
     Raises:
@@ -186,7 +186,9 @@ def _error_of_pass(raised: BaseException) -> BaseException:
     if anyio.current_effective_deadline() == float("-inf"):
         if isinstance(raised, Exception | GeneratorExit | cancelled) or _is_group_of(raised, cancelled):
             raise raised
-        raise PassCancelledError(f"the pass raised {type(raised).__name__} when it was cancelled") from raised
+        # Jobs of a worker are cancelled only by a pass that ends the event loop, perhaps this one.
+        if not work.in_worker:
+            raise PassCancelledError(f"the pass raised {type(raised).__name__} when it was cancelled") from raised
     hide_runner_frames(raised)
     message = ""
     if isinstance(raised, cancelled):

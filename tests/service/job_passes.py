@@ -6,6 +6,9 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import anyio
+from anyio.lowlevel import checkpoint
+
 import apass
 
 Module = dict[str, Any]
@@ -16,6 +19,30 @@ Module = dict[str, Any]
 def Increment(func: Any, mod: Module, ctx: apass.PassContext) -> Any:
     """Add 1 to numbers."""
     return func + 1 if isinstance(func, int) else func
+
+
+class Panic(BaseException):
+    """An error that is no Exception."""
+
+
+_ERRORS = {error.__name__: error for error in (KeyboardInterrupt, GeneratorExit, SystemExit, Panic)}
+
+
+@apass.register_pass("jobs.Raise")
+@apass.module_pass(opt_level=0)
+async def Raise(mod: Module, ctx: apass.PassContext) -> Module:
+    """Raise the error that the module names, perhaps in a task."""
+
+    async def fail() -> None:
+        await checkpoint()
+        raise _ERRORS[mod["error"]]
+
+    if mod.get("task"):
+        async with anyio.create_task_group() as group:
+            group.start_soon(fail)
+    elif "error" in mod:
+        await fail()
+    return mod
 
 
 @apass.register_pass("jobs.WaitOnce")
