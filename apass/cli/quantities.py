@@ -6,7 +6,7 @@ from typing import Final
 
 from apass.errors import InputError
 
-__all__ = ["NONE", "bytes_of", "duration_of", "size_text"]
+__all__ = ["NONE", "bytes_of", "duration_of"]
 
 NONE: Final = "none"
 """The value of an option for no limit."""
@@ -61,16 +61,3 @@ def _amount(text: str, units: Mapping[str, float]) -> float | None:
         return None
     amount = float(match[1]) * units[match[2].lower()]
     return amount if 0 < amount < float("inf") else None
-
-
-def size_text(count: int) -> str:
-    """Return a number of bytes as text.
-
-    >>> size_text(4 * 2**30), size_text(1000), size_text(1536)
-    ('4 GiB', '1000 bytes', '1.5 KiB')
-    """
-    amount, units = float(count), ["bytes", "KiB", "MiB", "GiB", "TiB"]
-    while amount >= 1024 and len(units) > 1:
-        amount /= 1024
-        del units[0]
-    return f"{amount:.1f}".removesuffix(".0") + f" {units[0]}"

@@ -1,6 +1,6 @@
 """Texts of messages that quote values of any size, and counts."""
 
-__all__ = ["count_of", "shorten", "text_of_error"]
+__all__ = ["count_of", "shorten", "size_text", "text_of_error"]
 
 
 def shorten(text: str, limit: int = 300) -> str:
@@ -31,3 +31,16 @@ def count_of(number: int, noun: str) -> str:
     ('1 line', '2,000 lines')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def size_text(count: int) -> str:
+    """Return a number of bytes as text.
+
+    >>> size_text(4 * 2**30), size_text(1000), size_text(1536)
+    ('4 GiB', '1000 bytes', '1.5 KiB')
+    """
+    amount, units = float(count), ["bytes", "KiB", "MiB", "GiB", "TiB"]
+    while amount >= 1024 and len(units) > 1:
+        amount /= 1024
+        del units[0]
+    return f"{amount:.1f}".removesuffix(".0") + f" {units[0]}"

@@ -16,7 +16,6 @@ from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.exit_status import FAILED
 from apass.cli.options import with_options
 from apass.cli.output_files import check_file, named, write_file
-from apass.cli.quantities import size_text
 from apass.cli.server_option import ServerOptions, check_server, client_of
 from apass.cli.streams import DataOutput, reserved_output
 from apass.cli.terminal import Color, ColorOption, FormatOption, OutputFormat, echo, print_json
@@ -25,6 +24,7 @@ from apass.instruments.support.table_layout import Column, fitted_table, keep_en
 from apass.service.errors import JobCancelledError, JobFailedError, NoResultError
 from apass.service.jobs import JobEvent, JobRecord, JobState
 from apass.util.printable import printable
+from apass.util.text import size_text
 
 __all__ = ["app"]
 

@@ -23,7 +23,7 @@ from apass.cli.executor_option import PROCESS, ExecutorScope, executor_scope
 from apass.cli.exit_status import FAILED
 from apass.cli.options import with_options
 from apass.cli.planning import pipeline_text, read_pipeline
-from apass.cli.quantities import bytes_of, duration_of, size_text
+from apass.cli.quantities import bytes_of, duration_of
 from apass.cli.server_tokens import TokenOptions, add_token, tokens_of
 from apass.cli.terminal import echo
 from apass.cli.user_modules import LoadOption
@@ -35,7 +35,7 @@ from apass.executors import ProcessExecutor
 from apass.service.jobs import ENDED, JobEvent, JobRecord, JobState
 from apass.service.limits import Limits
 from apass.util.checks import is_seconds
-from apass.util.text import count_of
+from apass.util.text import count_of, size_text
 
 __all__ = ["app", "default_store"]
 
