@@ -23,7 +23,7 @@ from apass.service.live_job import LiveJob
 from apass.service.runners import JobRunner
 from apass.service.signal import Signal
 from apass.service.store_health import StoreHealth
-from apass.service.work import INLINE, SMALL, Work, WorkResult, describe_failure, remove_files
+from apass.service.work import INLINE, SMALL, Work, WorkResult, describe_failure, memory_hint, remove_files
 
 __all__ = ["Dispatcher", "lost_failure"]
 
@@ -467,11 +467,14 @@ class Dispatcher:
         running = next(filter(None, (live.running_pass() for live in item.jobs.values())), None)
         if error is not None and not is_lost and is_alone:
             pass_name, function = running or (None, None)
-            failure = replace(describe_failure(error), pass_name=pass_name, function=function)
+            failure = describe_failure(error, memory=self._limits.worker_bytes)
+            failure = replace(failure, pass_name=pass_name, function=function)
             self._end_all(item, JobState.FAILED, failure)
         elif max(record.attempts for record in records) >= self._limits.attempts:
             # The label of the call in the worker means nothing to a user.
             reason = "it returned no result" if error is None else str(error).rpartition("lost its worker: ")[2]
+            # A library may end the process if it gets no memory.
+            reason += memory_hint(self._limits.worker_bytes)
             self._end_all(item, JobState.FAILED, lost_failure(records[0], reason, running))
         else:
             self._run_again(item, is_lost=True)
@@ -548,7 +551,8 @@ def lost_failure(record: JobRecord, reason: str, running: tuple[str, str | None]
     """
     pass_name, function = running or (None, None)
     where = "" if running is None else f"; {_run_text(*running)} was running"
-    message = f"the job lost its worker or its server in each of {record.attempts} attempts: {reason}{where}"
+    times = "its only attempt" if record.attempts == 1 else f"each of {record.attempts} attempts"
+    message = f"the job lost its worker or its server in {times}: {reason}{where}"
     return JobFailure(WorkerLostError.__name__, message, (), pass_name, function)
 
 

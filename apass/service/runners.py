@@ -171,7 +171,7 @@ def _run_in_worker(
     limited = nullcontext() if memory is None else _limited_memory(memory)
     with limited, _Sender(is_eager=any(work.has_lost_worker for work in works)) as sender:
         try:
-            anyio.run(_run_all, works, sender, store, backend=backend)
+            anyio.run(_run_all, works, sender, store, memory, backend=backend)
         except (KeyboardInterrupt, SystemExit) as error:
             # asyncio ends the event loop when a task raises one of them, which the server must not raise again. The
             # pass has usually failed with it. Jobs without a result run again, alone.
@@ -200,7 +200,9 @@ def _limited_memory(size: int) -> Generator[None]:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
-async def _run_all(works: Sequence[Work], sender: "_Sender", make_store: Callable[[], SharedStore] | None) -> None:
+async def _run_all(
+    works: Sequence[Work], sender: "_Sender", make_store: Callable[[], SharedStore] | None, memory: int | None
+) -> None:
     """Run jobs one after the other; while one waits, the next one runs."""
     start, left, finished = monotonic(), len(works), anyio.Event()
 
@@ -208,7 +210,7 @@ async def _run_all(works: Sequence[Work], sender: "_Sender", make_store: Callabl
         nonlocal left
         # The time that the job has waited for others of the batch counts against its deadline.
         seconds = None if work.seconds is None else max(1e-3, work.seconds - (monotonic() - start))
-        work = replace(work, seconds=seconds, in_worker=True)
+        work = replace(work, seconds=seconds, in_worker=True, memory=memory)
         result = await run_work(work, partial(sender.event, work.id), store=store)
         sender.add(work.id, result)
         left -= 1
@@ -269,8 +271,11 @@ class _Sender:
         if self._is_eager:
             self._flush()
         elif self._thread is None and self._send is not None:
-            self._thread = threading.Thread(target=self._run, daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, daemon=True)
+            # Without memory for its stack, entries are sent at the end.
+            with suppress(RuntimeError):
+                thread.start()
+                self._thread = thread
         else:
             self._has_entries.set()
 

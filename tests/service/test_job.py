@@ -28,6 +28,7 @@ from apass.service import (
     NoResultError,
     Optimizer,
 )
+from apass.service.work import describe_failure
 from tests.helpers.onnx_models import with_functions
 from tests.service.loop_passes import PLAIN, Gate, Module, add, fail, reached
 
@@ -240,6 +241,13 @@ async def test_long_group_is_shortened() -> None:
     failure = await failure_of_job(ExceptionGroup("many", [ValueError(str(number)) for number in range(100)]))
     assert len(failure.notes) == 1 + MOST_INNER + 1
     assert failure.notes[-1] == "the group has 80 further errors"
+
+
+def test_library_without_memory_names_limit() -> None:
+    error = ImportError("libx.so: failed to map segment from shared object")
+    assert describe_failure(error, memory=2**28).message.startswith(f"{error}; a worker may use 256 MiB (")
+    assert describe_failure(error).message == str(error)
+    assert describe_failure(MemoryError()).message == "there is not enough memory"
 
 
 async def test_cancelled_job_stops_at_once() -> None:

@@ -194,8 +194,17 @@ async def test_memory_limit_fails_its_job_only() -> None:
         ]
         states = [(await job.wait()).state for job in jobs]
         assert states == [JobState.DONE, JobState.FAILED, JobState.DONE, JobState.FAILED, JobState.DONE]
-        assert jobs[1].record.failure is not None
-        assert jobs[1].record.failure.kind == "MemoryError"
+        failure = jobs[1].record.failure
+        assert failure is not None
+        assert (failure.kind, failure.pass_name) == ("MemoryError", "Allocate")
+        assert failure.message.startswith("there is not enough memory; a worker may use 4 GiB (`worker_bytes`")
+
+
+async def test_worker_lost_under_limit_names_memory(tmp_path: Path) -> None:
+    async with optimizer(limits=Limits(worker_bytes=4 * 2**30, attempts=2)) as service:
+        job = await service.submit({"die": 100, "log": str(tmp_path / "log")}, pipeline="die", options=PLAIN)
+        with pytest.raises(JobFailedError, match=r"died \(SIGKILL\); a worker may use 4 GiB .* pass 'Die' was running"):
+            await job.result()
 
 
 async def test_memory_limit_is_that_of_jobs_only() -> None:
