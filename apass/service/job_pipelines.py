@@ -98,6 +98,10 @@ class JobPipelines:
         for name, pipeline in self.named.items():
             self._known[name] = await run_sync(_known, pipeline)
 
+    def loaded(self) -> dict[str, Pass[Any] | None]:
+        """Return the named pipelines, after `load`."""
+        return {name: known.pass_ for name, known in self._known.items()}
+
     async def find(self, text: str) -> KnownPipeline:
         """Return the pipeline that a job names.
 

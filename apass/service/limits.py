@@ -48,7 +48,7 @@ class Limits:
     model_bytes: int | None = 2**28
     """Bytes of a model."""
     worker_bytes: int | None = None
-    """Address space of a worker process in bytes (`RLIMIT_AS`)."""
+    """Address space of a worker process in bytes (`RLIMIT_AS`), at least as much as the process needs for any job."""
     pipeline_length: int | None = 10_000
     """Characters of the text of a pipeline."""
     deadline: float | None = None

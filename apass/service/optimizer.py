@@ -138,7 +138,8 @@ class Optimizer:
             `postgresql://...`. None keeps them in memory.
         cache: keeps the results of passes and analyses for all jobs of all tenants.
         executor: where jobs run: in the event loop (None), or in the workers of a `ProcessExecutor`, of `"process"`, or
-            of a `DaskExecutor`. Another executor runs the plain bodies of passes only.
+            of a `DaskExecutor`. Another executor runs the plain bodies of passes only. If a pipeline cannot be sent to
+            a worker, entering the optimizer raises an ExecutorError.
         reuse: whether a job may get the result of an equal job that is done. That of another process is used only if
             all passes are cacheable.
         observers: objects that see all events of jobs, such as `ServiceMetrics`.
@@ -207,9 +208,11 @@ class Optimizer:
             folder = await run_sync(scratch.__enter__)
             stack.push(scratch)
             await self.pipelines.load()
+            runner = self._runner()
+            await runner.check(self.pipelines.loaded())
             unfinished = await self.store.open()
             stack.push_async_callback(self._close_store)
-            self._open(folder)
+            self._open(folder, runner)
             group = await stack.enter_async_context(anyio.create_task_group())
             # A cancellation of the block must not reach the tasks, so that jobs can still end.
             scope = anyio.CancelScope(shield=True)
@@ -237,10 +240,9 @@ class Optimizer:
                     group.start_soon(self._sync_repeatedly, self.store.sync_seconds, name="apass sync jobs")
                 task_status.started()
 
-    def _open(self, folder: Path) -> None:
+    def _open(self, folder: Path, runner: JobRunner) -> None:
         self._drained, self._drain_lock = anyio.Event(), anyio.Lock()
         admission = Admission(self.limits, lambda: dispatcher.queued, lambda tenant: dispatcher.waiting(tenant))
-        runner = self._runner()
         self.formats = JobFormats(is_local=runner.shares_files)
         dispatcher = Dispatcher(self.store, runner, self.limits, self._make_work, folder, self._settle, admission.admit)
         self._admission, self._dispatcher, self._folder = admission, dispatcher, folder

@@ -7,6 +7,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from time import monotonic
 from typing import Any, Final, Protocol
 
@@ -17,12 +18,13 @@ from apass.batch.workers import ModuleWorkers
 from apass.core.context import current_scope
 from apass.core.executor import SENDER, ExecutorChoice
 from apass.core.store import SharedStore, Store
-from apass.errors import PassCancelledError
+from apass.errors import ApassError, ExecutorError, PassCancelledError
 from apass.executors.batching import batch_size
 from apass.executors.pickling import dumps
 from apass.executors.remote import RemoteExecutor, backend_name
 from apass.service.work import Work, WorkResult, run_work
 from apass.util.identity_cache import IdentityCache
+from apass.util.text import size_text
 
 __all__ = ["JobRunner", "LocalRunner", "OnEvent", "OnResult", "RemoteRunner"]
 
@@ -37,6 +39,9 @@ BATCH_SECONDS: Final = 0.05
 
 MOST_JOBS: Final = 32
 """The largest number of jobs in a batch."""
+
+SPARE_BYTES: Final = 2**25
+"""Bytes that a worker needs besides those of its start: of a thread with its stack, and of a small model."""
 
 FLUSH_SECONDS: Final = 0.05
 """Seconds for which a worker keeps events, to send many together."""
@@ -60,6 +65,18 @@ class JobRunner(Protocol):
         Parameters:
             queued: the jobs that wait.
             seconds: the average duration of a job.
+
+        """
+        ...
+
+    async def check(self, pipelines: Mapping[str, Any]) -> None:
+        """Check that jobs can run.
+
+        Parameters:
+            pipelines: the pipelines by their names.
+
+        Raises:
+            ExecutorError: if a pipeline cannot be sent to a worker, or a worker has not enough memory for any job.
 
         """
         ...
@@ -99,6 +116,9 @@ class LocalRunner:
         """Return 1."""
         return 1
 
+    async def check(self, pipelines: Mapping[str, Any]) -> None:
+        """Do nothing: every pipeline can run here."""
+
     async def run(self, works: Sequence[Work], on_event: OnEvent, on_result: OnResult) -> None:
         """Run jobs; see `JobRunner`."""
         for work in works:
@@ -132,6 +152,24 @@ class RemoteRunner:
     def batch_size(self, queued: int, seconds: float) -> int:
         """Return how many jobs take a short time together."""
         return min(MOST_JOBS, batch_size(queued, seconds, self.slots, BATCH_SECONDS))
+
+    async def check(self, pipelines: Mapping[str, Any]) -> None:
+        """Check pipelines and the limit of memory; see `JobRunner`."""
+        for name, pipeline in pipelines.items():
+            try:
+                self._pickled(pipeline)
+            except ApassError as error:
+                raise ExecutorError(f"jobs with the pipeline {name!r} cannot run: {error}") from error
+        # The workers of a cluster may be started later.
+        if self._memory is None or not self._executor.ends_late_workers():
+            return
+        used: int = await self._executor.call(_address_space)
+        least = used + SPARE_BYTES
+        if self._memory < least:
+            raise ExecutorError(
+                f"the memory of a worker process is limited to {size_text(self._memory)}, and it needs at least "
+                f"{size_text(least)} to run any job; increase `worker_bytes` of the limits, or --worker-memory"
+            )
 
     async def run(self, works: Sequence[Work], on_event: OnEvent, on_result: OnResult) -> None:
         """Run jobs; see `JobRunner`."""
@@ -179,6 +217,15 @@ def _run_in_worker(
                 message = f"a task of a pass raised {error!r}, which ends the event loop; raise an Exception instead"
                 raise PassCancelledError(message) from None
     return sender.rest()
+
+
+def _address_space() -> int:
+    """Return the bytes of this process's address space; 0 if unknown."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except (OSError, ValueError):
+        return 0
+    return pages * int(import_module("resource").getpagesize())
 
 
 @contextmanager

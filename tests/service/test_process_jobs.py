@@ -1,6 +1,7 @@
 """Jobs in worker processes: workers that die, hang, or need too much memory."""
 
 import os
+import re
 import resource
 import signal
 import tempfile
@@ -13,6 +14,7 @@ import pytest
 
 import apass
 from apass.adapters.onnx import model_from_bytes, model_to_bytes
+from apass.errors import ExecutorError
 from apass.executors import ProcessExecutor
 from apass.service import Job, JobFailedError, JobOptions, JobState, Limits, Optimizer
 from apass.stores import SqliteStore
@@ -207,6 +209,18 @@ async def test_worker_lost_under_limit_names_memory(tmp_path: Path) -> None:
             await job.result()
 
 
+async def test_limit_of_memory_below_need_is_refused() -> None:
+    with pytest.raises(ExecutorError, match="limited to 10 MiB, and it needs at least") as caught:
+        async with optimizer(limits=Limits(worker_bytes=10 * 2**20)):
+            pass
+    least = re.search(r"at least ([\d.]+) MiB", str(caught.value))
+    assert least is not None
+    # The address space of a worker varies a little.
+    enough = int(float(least[1]) * 2**20) + 2**23
+    async with optimizer(limits=Limits(worker_bytes=enough)) as service:
+        await expect_numbers(await submit_many(service, "increment", 3))
+
+
 async def test_memory_limit_is_that_of_jobs_only() -> None:
     executor = ProcessExecutor(1)
     async with Optimizer(PIPELINES, executor=executor, limits=Limits(worker_bytes=4 * 2**30)) as service:
@@ -240,7 +254,7 @@ async def test_limit_of_running_jobs_counts_batches() -> None:
         await second.cancel()
 
 
-async def test_pipeline_that_cannot_be_sent_fails_its_jobs() -> None:
+async def test_pipeline_that_cannot_be_sent_is_refused() -> None:
     lock = threading.Lock()
 
     @apass.module_pass(opt_level=0, name="Locked")
@@ -248,14 +262,14 @@ async def test_pipeline_that_cannot_be_sent_fails_its_jobs() -> None:
         with lock:
             return mod
 
-    async with Optimizer({"bad": locked, **PIPELINES}, executor=ProcessExecutor(1)) as service:
-        await run_short_jobs(service)
-        bad = [await service.submit({"f": index}, pipeline="bad", options=PLAIN) for index in range(3)]
-        jobs = await submit_many(service, "increment", 3)
-        for job in bad:
-            with pytest.raises(JobFailedError, match="Locked"):
-                await job.result()
-        await expect_numbers(jobs)
+    unnamed: apass.Pass[dict[str, Any]] = apass.function_pass(lambda func, mod, ctx: func, opt_level=0, name="Unnamed")
+    pipelines: list[apass.Pass[dict[str, Any]]] = [locked, unnamed]
+    for pipeline in pipelines:
+        service = Optimizer({"bad": pipeline, **PIPELINES}, executor=ProcessExecutor(1))
+        with pytest.raises(ExecutorError, match=f"pipeline 'bad' cannot run: .*{pipeline.info.name}"):
+            async with service:
+                pass
+        assert not service.is_open
 
 
 async def test_drain_ends_workers_and_leaves_no_process() -> None:
