@@ -24,7 +24,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "reduce": "Write a smaller reproducer, with which the pass fails in the same way.",
         "serve": "Serve jobs over HTTP, until Ctrl-C or SIGTERM.",
         "submit": "Optimize models on a server, and write the results.",
-        "jobs": "List, show, cancel or repeat the jobs of a server, and get their results.",
+        "jobs": "List, show, cancel, repeat or remove the jobs of a server, and get their results.",
         "cache": "Show, explain or delete the results that `apass opt --cache` stores.",
     }
 )

@@ -386,7 +386,7 @@ def test_options_limit_the_jobs(tmp_path: Path) -> None:
         assert run(small, "-p", "clean")[0] == 0
         assert run(small, "-p", "onnx.Simplify,onnx.Inline")[0] == 0
         status, text = run(small, "-p", "PrintIR")
-        assert (status, "the pass 'PrintIR' is not allowed here" in text) == (2, True)
+        assert (status, "there is no pipeline 'PrintIR', and no allowed pass of this name" in text) == (2, True)
         status, text = run(small, "--deadline", "2m")
         assert (status, "deadline must be at most 60 s here" in text) == (2, True)
 
