@@ -26,7 +26,7 @@ import anyio
 import uvicorn
 from anyio.to_thread import run_sync
 
-from apass import PassContext, module_pass
+from apass import Pass, PassContext, module_pass
 from apass.executors import ProcessExecutor
 from apass.service import JobsUnavailableError, Limits, Optimizer, create_app
 
@@ -118,9 +118,11 @@ async def _application(options: Options, state: Server) -> AsyncGenerator[Any]:
 
     executor = ProcessExecutor(workers=options.workers) if options.workers else None
     limits = Limits(queued=None, running=options.running, max_age=options.max_age)
-    optimizer = Optimizer(
-        {"default": options.pipeline, "gate": Gate}, store=options.store, executor=executor, limits=limits
-    )
+    pipelines: dict[str, Pass[Any] | str] = {"default": options.pipeline}
+    if executor is None:
+        # Workers could not wait for the gate.
+        pipelines["gate"] = Gate
+    optimizer = Optimizer(pipelines, store=options.store, executor=executor, limits=limits)
     async with optimizer, anyio.create_task_group() as group:
         if options.max_age is not None:
             group.start_soon(_expire, optimizer)
