@@ -7,6 +7,7 @@ import signal
 import tempfile
 import threading
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -262,7 +263,10 @@ async def test_pipeline_that_cannot_be_sent_is_refused() -> None:
         with lock:
             return mod
 
-    unnamed: apass.Pass[dict[str, Any]] = apass.function_pass(lambda func, mod, ctx: func, opt_level=0, name="Unnamed")
+    def keep() -> Callable[[Any, Any, Any], Any]:
+        return lambda func, mod, ctx: func
+
+    unnamed = apass.function_pass(keep(), opt_level=0, name="Unnamed")
     pipelines: list[apass.Pass[dict[str, Any]]] = [locked, unnamed]
     for pipeline in pipelines:
         service = Optimizer({"bad": pipeline, **PIPELINES}, executor=ProcessExecutor(1))
