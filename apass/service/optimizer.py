@@ -624,9 +624,10 @@ class Optimizer:
         if isinstance(model, bytes | Path):
             kind = (file_suffix(model) if isinstance(model, Path) else "") if kind is None else kind.lower()
             result_kind = kind if result_kind is None else result_kind.lower()
+            known = suffixes()
             for suffix in (kind, result_kind):
-                if suffix not in suffixes():
-                    near = did_you_mean(suffix, suffixes()) or f"; known are {', '.join(suffixes())}"
+                if suffix not in known:
+                    near = did_you_mean(suffix, known) or f"; known are {', '.join(known)}"
                     raise InvalidJobError(f"there is no format of models for the suffix {suffix!r}{near}")
             await self._check_size(model)
             if isinstance(model, Path):
