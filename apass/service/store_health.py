@@ -14,7 +14,6 @@ __all__ = ["StoreHealth"]
 PAUSE: Final = (0.1, 5.0)
 """The shortest and the longest pause in seconds before a store that failed is tried again."""
 
-
 PROBE_SECONDS: Final = 5.0
 """Seconds between two attempts to use a durable store, so that its failure is noted although no job comes or ends."""
 

@@ -30,6 +30,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.network, pytest.mark.process, pytes
 
 JOBS: Final = 2_000
 CLIENTS: Final = 40
+SEED: Final = 2
 
 
 class Proof:
@@ -189,12 +190,11 @@ def left_in(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir() if not path.name.startswith("jobs.db")]
 
 
-@pytest.mark.parametrize("seed", [2])
-async def test_every_accepted_job_ends_once(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    random = Random(seed)
+async def test_every_accepted_job_ends_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = Random(SEED)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     for module in (dispatcher_module, live_job_module, optimizer_module):
-        monkeypatch.setattr(module, "time", jumping_clock(Random(seed)))
+        monkeypatch.setattr(module, "time", jumping_clock(Random(SEED)))
     optimizer = Optimizer(
         store=tmp_path / "jobs.db",
         executor=ProcessExecutor(2),
