@@ -39,9 +39,6 @@ Clients close theirs earlier, after 5 to 60 seconds. Otherwise a request could m
 UNREAD_SECONDS: Final = 120
 """Seconds after which the system closes a connection whose peer does not read."""
 
-LATE_SECONDS: Final = 1.0
-"""Seconds after the grace in which the server closes connections in an orderly way."""
-
 BACKLOG: Final = 2048
 """Connections that wait to be accepted."""
 
@@ -311,55 +308,12 @@ def _without_cancellations(logger: logging.Logger) -> Generator[None]:
 async def _serve_with_hypercorn(
     app: AsgiApp, sock: socket.socket, stop: anyio.Event, grace: float, task_status: TaskStatus[None]
 ) -> None:
-    try:
-        hypercorn: Any = import_module("hypercorn")
-        run: Any = import_module("hypercorn.trio")
-    except ImportError as error:
-        raise MissingExtraError(f"the server on trio needs hypercorn ({error}): pip install 'apass[serve]'") from error
-    config = hypercorn.Config()
+    serve_on_trio: Any = import_module("apass.service.trio_server").serve_on_trio
     name: Any = sock.getsockname()
-    descriptor = sock.detach()
-    config.bind = [f"fd://{descriptor}"]
-    config.backlog = BACKLOG
-    config.errorlog = logging.getLogger("hypercorn.error")
-    config.include_server_header = False
-    config.keep_alive_timeout = KEEP_ALIVE_SECONDS
-    config.keep_alive_max_requests = 10**9
-    config.graceful_timeout = grace
     app = _with_server(app, name) if isinstance(name, str) else app
-    status = _StartedStatus(task_status)
-    finished = anyio.Event()
-
-    async def watch() -> None:
-        try:
-            await stop.wait()
-        finally:
-            # hypercorn shields its writes from the cancellation, so that a client that does not read would delay it.
-            with anyio.move_on_after(grace + LATE_SECONDS, shield=True):
-                await finished.wait()
-            if not finished.is_set():
-                _break_connections(name)
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(watch)
-        try:
-            await run.serve(app, config, shutdown_trigger=stop.wait, task_status=status, mode="asgi")
-        finally:
-            finished.set()
-            # Otherwise hypercorn has closed it.
-            if not status.has_started:
-                os.close(descriptor)
-        group.cancel_scope.cancel()
-
-
-def _break_connections(name: object) -> None:
-    """Shut down the connections of this process that have a local address."""
-    # The library that has accepted them does not name them.
-    folder = Path("/proc/self/fd")
-    for entry in folder.iterdir() if folder.is_dir() else ():
-        with suppress(OSError), socket.socket(fileno=os.dup(int(entry.name))) as connection:
-            if connection.getsockname() == name:
-                connection.shutdown(socket.SHUT_RDWR)
+    await serve_on_trio(
+        app, sock, stop=stop, grace=grace, keep_alive=float(KEEP_ALIVE_SECONDS), task_status=task_status
+    )
 
 
 def _with_server(app: AsgiApp, path: str) -> AsgiApp:
@@ -369,20 +323,6 @@ def _with_server(app: AsgiApp, path: str) -> AsgiApp:
         await app({**scope, "server": (path, None)}, receive, send)
 
     return with_server
-
-
-class _StartedStatus:
-    """Adapts the status of anyio to what hypercorn calls."""
-
-    def __init__(self, status: TaskStatus[None]) -> None:
-        self._status = status
-        self.has_started = False
-        """Whether the server has started."""
-
-    def started(self, _binds: object = None) -> None:
-        """Report that the server has started."""
-        self.has_started = True
-        self._status.started()
 
 
 def notify_systemd(state: str) -> None:

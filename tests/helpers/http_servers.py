@@ -16,6 +16,7 @@ from sniffio import current_async_library
 
 from apass.service import Optimizer, create_app
 from apass.service.http.openapi import describe_api
+from tests.helpers.servers import http_server
 
 __all__ = ["RawClient", "check_answer", "client_of", "raw_client", "served", "serving", "until", "validate_event"]
 
@@ -42,11 +43,13 @@ async def serving(app: ASGIApp, server: str | None = None) -> AsyncGenerator[str
 
     Parameters:
         app: the application.
-        server: `uvicorn`, which needs asyncio, or `hypercorn`; by default uvicorn on asyncio, and hypercorn on trio.
+        server: `uvicorn`, which needs asyncio, or `hypercorn`; by default that of `apass serve`.
 
     """
-    library = current_async_library()
-    server = server or {"asyncio": "uvicorn", "trio": "hypercorn"}[library]
+    if server is None:
+        async with http_server(app) as address:
+            yield address
+        return
     # The socket listens before the server runs: a client that is early waits.
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -63,7 +66,7 @@ async def serving(app: ASGIApp, server: str | None = None) -> AsyncGenerator[str
                 settings.errorlog = None
                 settings.graceful_timeout = 1
                 stop = anyio.Event()
-                serve: Any = import_module(f"hypercorn.{library}").serve
+                serve: Any = import_module(f"hypercorn.{current_async_library()}").serve
 
                 async def run() -> None:
                     await serve(app, settings, shutdown_trigger=stop.wait)

@@ -11,7 +11,6 @@ import anyio
 import httpx
 import pytest
 from anyio.abc import SocketAttribute
-from sniffio import current_async_library
 
 import apass
 from apass.service import Limits, Optimizer
@@ -219,18 +218,15 @@ def open_streams() -> list[str]:
 async def test_client_that_never_reads_blocks_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events_module, "SEND_SECONDS", 0.5)
     pipeline = apass.Sequential([noisy(1000)])
-    async with served(Optimizer({"default": pipeline})) as client:
-        async with raw_client(client) as raw:
-            raw.stream.extra(SocketAttribute.raw_socket).setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            await raw.send("GET /v1/events?kinds=state,remark HTTP/1.1\nHost: localhost")
-            await until(lambda: bool(open_streams()))
-            for index in range(10):
-                params: Params = {**SUBMIT, "wait": 30, "report": "false"}
-                job = (await client.post("/v1/jobs", params=params, content=named(f"g{index}"))).json()
-                assert job["state"] == "done"
-            if current_async_library() == "asyncio":
-                # The server gives the client up. On trio, hypercorn does not let a send be cancelled.
-                await until(lambda: not open_streams())
+    async with served(Optimizer({"default": pipeline})) as client, raw_client(client) as raw:
+        raw.stream.extra(SocketAttribute.raw_socket).setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        await raw.send("GET /v1/events?kinds=state,remark HTTP/1.1\nHost: localhost")
+        await until(lambda: bool(open_streams()))
+        for index in range(10):
+            params: Params = {**SUBMIT, "wait": 30, "report": "false"}
+            job = (await client.post("/v1/jobs", params=params, content=named(f"g{index}"))).json()
+            assert job["state"] == "done"
+        # The server gives the client up.
         await until(lambda: not open_streams())
 
 
