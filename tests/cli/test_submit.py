@@ -242,6 +242,29 @@ def test_interrupt_asks_on_a_terminal(tmp_path: Path, folder: Path, answer: str,
     (folder / "open").touch()
 
 
+def test_job_that_ended_before_the_answer_is_named(tmp_path: Path, folder: Path) -> None:
+    (folder / "open").unlink(missing_ok=True)
+    model = write_model(tmp_path / "early.onnx", identities=9)
+    outer, inner = pty.openpty()
+    options = ["-p", "test.Gate", "--server", os.environ["APASS_SERVER"]]
+    with command(["submit", model, *options], stdin=inner, stderr=inner) as running:
+        os.close(inner)
+        job_id = wait_for_job("running", "early.onnx", "test.Gate")
+        running.send_signal(signal.SIGINT)
+        shown = b""
+        while b"Cancel?" not in shown:
+            shown += os.read(outer, 1000)
+        (folder / "open").touch()
+        assert "state:      done" in apass("jobs", "show", job_id, "--wait").stdout
+        os.write(outer, b"y\n")
+        while job_id.encode() not in shown:
+            shown += os.read(outer, 1000)
+        running.wait(timeout=60)
+    os.close(outer)
+    assert b"0 jobs cancelled" in shown
+    assert b"these jobs had ended before; `apass jobs result ID -o FILE`" in shown
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

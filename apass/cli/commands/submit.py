@@ -473,40 +473,50 @@ class _Run:
 
         After Ctrl-C, cancel them if the user wants it.
         """
-        running = [remote for remote in self._remote.values() if not remote.record.ended]
+        running = {name: remote for name, remote in self._remote.items() if not remote.record.ended}
+        what = "the server goes on with these jobs"
         if is_interrupted and running:
             decision = self._files.cancel_on_interrupt
             if decision is None and sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
                 decision = _ask(f"{count_of(len(running), 'job')} of the server may not have ended. Cancel?")
-            if decision and self._cancel(running):
-                print_error(f"{count_of(len(running), 'job')} cancelled")
-                self._remote = {name: remote for name, remote in self._remote.items() if remote not in running}
+            ended = self._cancel(running) if decision else None
+            if ended is not None:
+                print_error(f"{count_of(len(running) - len(ended), 'job')} cancelled")
+                what = "these jobs had ended before"
+                for name in running.keys() - ended:
+                    del self._remote[name]
         if self._uploading:
             print_error(
                 f"{count_of(len(self._uploading), 'model')} had been sent in part, and may be jobs of the server"
             )
         if self._remote:
-            print_error("the server goes on with these jobs; `apass jobs result ID -o FILE` writes a result:")
+            print_error(f"{what}; `apass jobs result ID -o FILE` writes a result:")
         console = Console(stderr=True, highlight=False, soft_wrap=True)
         for name, remote in self._remote.items():
             console.print(f"  {safe_name(remote.id)}  {safe_name(name)}")
 
-    def _cancel(self, running: Sequence[Any]) -> bool:
-        """Cancel jobs, and return whether that was possible."""
+    def _cancel(self, running: Mapping[str, Any]) -> set[str] | None:
+        """Cancel jobs, and return the names of those that had ended before.
 
-        async def cancel_all() -> bool:
+        Return None if that was not possible.
+        """
+
+        async def cancel_all() -> set[str] | None:
+            ended: set[str] = set()
             with anyio.move_on_after(CANCEL_SECONDS):
                 async with client_of(self._server, retry_seconds=CANCEL_SECONDS) as client:
-                    for remote in running:
-                        await (await client.find(remote.id)).cancel()
-                return True
-            return False
+                    for name, remote in running.items():
+                        record = await (await client.find(remote.id)).cancel()
+                        if record.state in (JobState.DONE, JobState.FAILED):
+                            ended.add(name)
+                return ended
+            return None
 
         try:
             return anyio.run(cancel_all, backend=self._server.backend)
         except (ApassError, OSError, KeyboardInterrupt) as error:
             print_error(f"the jobs cannot be cancelled: {error}")
-            return False
+            return None
 
 
 def _ask(question: str) -> bool:
