@@ -1,5 +1,6 @@
 """`MemoryJobStore`: jobs in the memory of the process."""
 
+import pickle
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -35,7 +36,11 @@ class MemoryJobStore:
         self._ids: Final[list[str]] = []
         """The ids of all jobs, sorted."""
         self._blobs: Final[dict[str, _StoredBlob]] = {}
-        self._events: Final[dict[str, list[JobEvent]]] = {}
+        self._events: Final[dict[str, list[bytes]]] = {}
+        """Pickled lists of the events of jobs.
+
+        A job has dozens of objects in its events, and a collection of garbage visits each object of the process.
+        """
         self._idempotent: Final[dict[tuple[str, str], str]] = {}
         self._done: Final[dict[tuple[str, str], str]] = {}
 
@@ -104,7 +109,8 @@ class MemoryJobStore:
         self._jobs[job.id] = job
         self._use_results(job, contents)
         if change.events:
-            self._events.setdefault(job.id, []).extend(change.events)
+            events = [(event.id, event.kind, event.time, event.data) for event in change.events]
+            self._events.setdefault(job.id, []).append(pickle.dumps(events, pickle.HIGHEST_PROTOCOL))
         return True
 
     def _use_results(self, job: JobRecord, contents: Mapping[str, bytes]) -> None:
@@ -124,7 +130,8 @@ class MemoryJobStore:
 
     async def events(self, job_id: str, after: int) -> Sequence[JobEvent]:
         """Return the events of a job."""
-        return [event for event in self._events.get(job_id, ()) if event.id > after]
+        parts = self._events.get(job_id, ())
+        return [JobEvent(*values) for part in parts for values in pickle.loads(part) if values[0] > after]
 
     async def sync(self) -> StoreSync:
         """Return nothing: there is no other server."""
