@@ -1,6 +1,7 @@
 """The errors of the service. Each has the HTTP status that a server answers with."""
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 from apass.errors import ApassError
 from apass.service.jobs import JobFailure
@@ -135,6 +136,10 @@ class JobFailedError(ServiceError):
         """The error."""
         for note in failure.notes:
             self.add_note(note)
+
+    def __reduce__(self) -> tuple[type[Self], tuple[JobFailure], Mapping[str, Any]]:
+        # It may be raised in a worker, and the text is not an argument.
+        return type(self), (self.failure,), self.__dict__
 
 
 class JobCancelledError(ServiceError):

@@ -288,6 +288,22 @@ def test_main_module_that_exits_on_import_raises(anyio_backend: str, tmp_path: P
     assert "RuntimeError: the program's main module exits with 3 when it is imported" in error
 
 
+ERROR = """
+class OwnError(Exception):
+    def __init__(self, code):
+        super().__init__(f"code {code.real}")
+
+raise OwnError(3)
+"""
+
+
+@pytest.mark.slow
+def test_error_of_main_module_crosses_as_text(anyio_backend: str, tmp_path: Path) -> None:
+    lines = ERROR.replace("\n", "\n    ")
+    status, _, error = output_of(tmp_path, {"main.py": EXITS.replace("EXIT", lines)}, "main.py", anyio_backend)
+    assert (status, "RuntimeError: OwnError: code 3\n" in error) == (1, True)
+
+
 @pytest.mark.slow
 def test_process_that_dies_on_start_raises(anyio_backend: str, tmp_path: Path) -> None:
     files = {"main.py": EXITS.replace("EXIT", "os._exit(3)")}

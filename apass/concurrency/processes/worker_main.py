@@ -96,13 +96,16 @@ def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
 def _respond(handler: Callable[..., object], request: bytes) -> bytes:
     """Return `(True, result)` or `(False, error)`, pickled."""
     try:
-        outcome = True, handler(*pickle.loads(request))
-    except Exception as error:
-        outcome = False, error
-    try:
-        return pickle.dumps(outcome, pickle.HIGHEST_PROTOCOL)
+        result = handler(*pickle.loads(request))
+        return pickle.dumps((True, result), pickle.HIGHEST_PROTOCOL)
     except Exception as error:  # pickle propagates any error of the objects
-        return pickle.dumps((False, error))
+        try:
+            response = pickle.dumps((False, error), pickle.HIGHEST_PROTOCOL)
+            # The arguments of an error may not be those of its class.
+            pickle.loads(response)
+        except Exception:
+            response = pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")), pickle.HIGHEST_PROTOCOL)
+        return response
 
 
 def _call(send: Callable[[bytes], None], func: Callable[..., object], is_sending: bool, *args: Any) -> object:
