@@ -97,6 +97,9 @@ async def serve(options: Options) -> None:
         group.start_soon(server.serve, [listener])
         while not server.started:  # noqa: ASYNC110  uvicorn has no event for it
             await anyio.sleep(0.01)
+        # As `apass serve` does.
+        gc.collect()
+        gc.freeze()
         print(listener.getsockname()[1], flush=True)
         while (line := (await run_sync(sys.stdin.readline)).strip()) not in ("", "stop"):
             print(json.dumps(await state.command(line, group)), flush=True)
