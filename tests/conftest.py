@@ -7,6 +7,7 @@ import sys
 import pytest
 from hypothesis import HealthCheck, settings
 
+from apass.concurrency.limits import usable_cores
 from tests.helpers.repository import ROOT
 
 # The time of an example depends on the machine more than on the code.
@@ -19,6 +20,12 @@ settings.load_profile("apass")
 def anyio_backend(request: pytest.FixtureRequest) -> str:
     """Return the event loop of an async test."""
     return str(request.param)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one more than the processors: many tests wait for other processes."""
+    return usable_cores() + 1
 
 
 def pytest_configure(config: pytest.Config) -> None:
