@@ -110,6 +110,8 @@ class Scope(Generic[ContextT]):
         The passes that ran and the registered ones count.
         """
         parameters = {"disabled_pass": self.ctx.disabled_pass, "required_pass": self.ctx.required_pass}
+        if not any(parameters.values()):
+            return
         if not frozenset().union(*parameters.values()) <= {*self.passes, *self.expected, *known_names()}:
             load_providers()  # a pass of apass counts as registered before its module is imported
         for parameter, names in parameters.items():

@@ -220,8 +220,15 @@ def _path_remover(work: Work) -> Callable[[str], str]:
 
     The label of the job replaces them.
     """
-    path = re.compile(rf"[^\s'\"]*{re.escape(work.id)}[.-]\w+(?:/(?:model|result)[.\w-]*)?")
-    return lambda text: path.sub(lambda _: work.name, text)
+
+    def remove_paths(text: str) -> str:
+        # Few texts have one, and to compile the pattern takes longer than some passes.
+        if work.id not in text:
+            return text
+        path = rf"[^\s'\"]*{re.escape(work.id)}[.-]\w+(?:/(?:model|result)[.\w-]*)?"
+        return re.sub(path, lambda _: work.name, text)
+
+    return remove_paths
 
 
 async def _transform(work: Work) -> tuple[int, int, bool, str, bytes | Path | None]:
