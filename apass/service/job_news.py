@@ -33,6 +33,7 @@ class JobNews:
         self._tenant = tenant
         self._waiting: deque[tuple[JobRecord, JobEvent]] = deque()
         self._arrived = anyio.Event()
+        self._has_ended = False
 
     def __enter__(self) -> Self:
         self._listeners.add(self)
@@ -53,12 +54,22 @@ class JobNews:
         self._waiting.append((record, event))
         self._arrived.set()
 
+    def end(self) -> None:
+        """Let the iteration end after the events that wait.
+
+        The optimizer has drained.
+        """
+        self._has_ended = True
+        self._arrived.set()
+
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> tuple[JobRecord, JobEvent]:
-        """Return the next event."""
+        """Return the next event; raise StopAsyncIteration after the last one."""
         while not self._waiting:
+            if self._has_ended:
+                raise StopAsyncIteration
             self._arrived = anyio.Event()
             await self._arrived.wait()
         return self._waiting.popleft()

@@ -445,7 +445,7 @@ class Optimizer:
     def listen(self, kinds: Collection[str] = ("state",), *, tenant: str | None = None) -> JobNews:
         """Return the events of all jobs of this process from now on.
 
-        Use it with `with` and `async for`.
+        Use it with `with` and `async for`. It ends when the optimizer has drained.
 
         Of equal jobs that are computed once, only one has events about passes.
 
@@ -461,7 +461,10 @@ class Optimizer:
         """
         if isinstance(kinds, str):
             raise TypeError(f"kinds must be a list of kinds of events, got {kinds!r}; write [{kinds!r}]")
-        return JobNews(self._listeners, frozenset(kinds), tenant)
+        news = JobNews(self._listeners, frozenset(kinds), tenant)
+        if self._is_open and self._drained.is_set():
+            news.end()
+        return news
 
     def make_context(self, options: JobOptions) -> PassContext:
         """Return the context of a job with these options, without what depends on the job.
@@ -562,6 +565,8 @@ class Optimizer:
             live.settle()
         self._live.clear()
         self._doubtful.clear()
+        for listener in self._listeners:
+            listener.end()
         self._drained.set()
 
     def _check(

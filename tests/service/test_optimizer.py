@@ -93,6 +93,17 @@ async def test_invalid_argument_of_optimizer_is_refused(options: dict[str, Any],
         Optimizer(**options)
 
 
+async def test_news_end_when_the_optimizer_has_drained() -> None:
+    async with Optimizer({"add": add(1)}) as optimizer:
+        with optimizer.listen() as news:
+            job = await optimizer.submit({"f": 1}, pipeline="add")
+            await job.result()
+            await optimizer.drain()
+            assert [event.data["state"] async for _, event in news] == ["queued", "running", "done"]
+        with optimizer.listen() as late:
+            assert [event async for event in late] == []
+
+
 async def test_invalid_arguments_of_methods_are_refused() -> None:
     wrong: Any = 5
     async with Optimizer({"add": add(1)}) as optimizer:

@@ -28,8 +28,11 @@ RETRY: Final = 2_000
 SEND_SECONDS: Final = 60.0
 """Seconds after which a client that reads nothing is given up.
 
-On trio, hypercorn does not let a send be cancelled. The task then lasts as long as the connection.
+On trio, hypercorn itself does not let a send be cancelled. The task then lasts as long as the connection.
 """
+
+LAST_SECONDS: Final = 1.0
+"""Seconds for the last events after the optimizer has drained."""
 
 
 def sse(kind: str, data: Mapping[str, Any], event_id: int | None = None) -> bytes:
@@ -127,7 +130,9 @@ class NewsSource:
 
     async def read(self) -> bytes | None:
         """Return the next events; see `EventSource`."""
-        first = await anext(self._news)
+        first = await anext(self._news, None)
+        if first is None:
+            return None
         batch: Sequence[tuple[JobRecord, JobEvent]] = (first, *self._news.read_nowait(AT_ONCE - 1))
         missing, self._dropped = self._news.dropped - self._dropped, self._news.dropped
         head = sse("dropped", {"kind": "dropped", "count": missing}) if missing else b""
@@ -194,4 +199,6 @@ class EventStream(Response):
 
     async def _end_with_optimizer(self, scope: anyio.CancelScope) -> None:
         await self._service.optimizer.wait_drained()
+        # The source ends after what has happened, unless the client does not read, or another server has the job.
+        await anyio.sleep(LAST_SECONDS)
         scope.cancel()
