@@ -1,8 +1,6 @@
 """Modules of each compiler in worker processes that crash or are cancelled."""
 
-import ctypes
-import time
-from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,37 +10,28 @@ import pytest
 
 import apass
 from apass.concurrency.processes.pool import end_idle_workers
-from apass.core.run import current_module_name
 from apass.executors import ProcessExecutor
 from apass.instruments import ReproducerInstrument
-from tests.helpers import llvm_modules, tvm_modules, xdsl_modules
+from tests.adapters.lost_passes import Crash, Sleep
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.slow]
 
-COMPILERS = [
-    pytest.param(tvm_modules.shared, id="tvm"),
-    pytest.param(lambda: xdsl_modules.sums(1), id="xdsl"),
-    pytest.param(lambda: llvm_modules.module("sum"), id="llvm"),
-]
+COMPILERS = {"tvm": ("shared", ()), "xdsl": ("sums", (1,)), "llvm": ("module", ("sum",))}
+"""The function of `tests.helpers` that makes a module of each compiler, with its arguments."""
 
 
-@apass.module_pass(opt_level=0, name="tests.adapters.Crash")
-def Crash(mod: Any, ctx: apass.PassContext) -> Any:
-    if current_module_name() == "bad":
-        ctypes.string_at(0)
-    return mod
+def make(compiler: str) -> Any:
+    """Return a module of a compiler.
+
+    No other compiler is imported: each worker process would import it too, for seconds.
+    """
+    name, arguments = COMPILERS[compiler]
+    return getattr(import_module(f"tests.helpers.{compiler}_modules"), name)(*arguments)
 
 
-@apass.module_pass(opt_level=0, name="tests.adapters.Sleep")
-def Sleep(mod: Any, ctx: apass.PassContext) -> Any:
-    Path(current_module_name() or "").touch()
-    while True:
-        time.sleep(0.1)
-
-
-@pytest.mark.parametrize("make", COMPILERS)
-async def test_crash_leaves_a_reproducer_and_other_modules(make: Callable[[], Any], tmp_path: Path) -> None:
-    mods: dict[str, Any] = {name: make() for name in ("good", "bad", "other")}
+@pytest.mark.parametrize("compiler", COMPILERS)
+async def test_crash_leaves_a_reproducer_and_other_modules(compiler: str, tmp_path: Path) -> None:
+    mods: dict[str, Any] = {name: make(compiler) for name in ("good", "bad", "other")}
     adapter = apass.adapter_for(mods["bad"])
     async with apass.PassContext(instruments=[ReproducerInstrument(tmp_path)]):
         outcomes: Any = await apass.optimize_all(mods, Crash, executor=ProcessExecutor(workers=1), errors="collect")
@@ -54,15 +43,15 @@ async def test_crash_leaves_a_reproducer_and_other_modules(make: Callable[[], An
     assert (replayed.verdict.name, type(replayed.error)) == ("SAME", apass.WorkerLostError)
 
 
-@pytest.mark.parametrize("make", COMPILERS)
-async def test_cancelled_run_leaves_no_process(make: Callable[[], Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("compiler", COMPILERS)
+async def test_cancelled_run_leaves_no_process(compiler: str, tmp_path: Path) -> None:
     await end_idle_workers()
     before = {process.pid for process in psutil.Process().children(recursive=True)}
     started = anyio.Path(tmp_path / "started")
     async with anyio.create_task_group() as group:
 
         async def work() -> None:
-            await apass.optimize_all({str(started): make()}, Sleep, executor=ProcessExecutor(workers=2))
+            await apass.optimize_all({str(started): make(compiler)}, Sleep, executor=ProcessExecutor(workers=2))
 
         group.start_soon(work)
         while not await started.exists():  # noqa: ASYNC110  another process creates it
