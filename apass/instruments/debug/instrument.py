@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from functools import partial
-from threading import Lock
+from threading import Lock, local
 from typing import Any, Final, cast
 from weakref import WeakKeyDictionary, ref
 
@@ -340,19 +340,42 @@ def _flat(contents: dict[object, object]) -> list[object]:
     return [*contents.keys(), *contents.values()]
 
 
+class _Origins(local):
+    """The coroutines' memory of their creation, which Python sets for each thread."""
+
+    users = 0
+    depth = 0
+
+    def acquire(self) -> None:
+        """Let coroutines remember their creation until `release`; it is slow."""
+        depth = sys.get_coroutine_origin_tracking_depth()
+        if not self.users:
+            self.depth = depth
+        self.users += 1
+        # Set for each run, because event loops in their debug mode change it.
+        if depth < _ORIGIN_FRAMES:
+            sys.set_coroutine_origin_tracking_depth(_ORIGIN_FRAMES)
+
+    def release(self) -> None:
+        """Restore the setting after the outermost `acquire` in this thread."""
+        if self.users:
+            self.users -= 1
+            if not self.users:
+                sys.set_coroutine_origin_tracking_depth(self.depth)
+
+
 class _UnawaitedHook:
     """Attributes the coroutines that are never awaited to the runs that created them."""
 
     def __init__(self) -> None:
         self._lock = Lock()
+        self._origins = _Origins()
         self._users = 0
         self._original: Any = None
 
     def acquire(self) -> None:
         """Replace Python's warning until `release`; calls may be nested."""
-        # Set for each run, because Python keeps it for each thread, and event loops in their debug mode change it.
-        if sys.get_coroutine_origin_tracking_depth() < _ORIGIN_FRAMES:
-            sys.set_coroutine_origin_tracking_depth(_ORIGIN_FRAMES)
+        self._origins.acquire()
         with self._lock:
             self._users += 1
             if self._users == 1:
@@ -362,6 +385,7 @@ class _UnawaitedHook:
 
     def release(self) -> None:
         """Restore Python's warning after the outermost `acquire`."""
+        self._origins.release()
         with self._lock:
             self._users -= 1
             if not self._users:

@@ -1,6 +1,7 @@
 """Debug mode: each mistake is reported with its place in the user's code."""
 
 import gc
+import sys
 import time
 from collections.abc import Callable
 from contextvars import Context
@@ -313,3 +314,15 @@ def test_debug_must_be_a_bool() -> None:
 def test_slow_must_be_positive(slow: Any) -> None:
     with pytest.raises(ValueError, match="slow must be a positive number of seconds"):
         DebugInstrument(slow)
+
+
+async def test_coroutines_are_fast_after_debug_mode() -> None:
+    @apass.module_pass(opt_level=0, name="keep")
+    async def keep(mod: dict[str, int], ctx: apass.PassContext) -> dict[str, int]:
+        assert sys.get_coroutine_origin_tracking_depth() == 40
+        return mod
+
+    before = sys.get_coroutine_origin_tracking_depth()
+    async with apass.PassContext(instruments=[DebugInstrument()]):
+        await keep({"f": 1})
+    assert sys.get_coroutine_origin_tracking_depth() == before < 40
