@@ -153,11 +153,13 @@ async def test_killed_parts_lose_no_job(postgres: PostgresServer, cluster: Any) 
 
 
 async def check_jobs(clients: Clients, http: httpx.AsyncClient) -> None:
-    """Wait for all jobs, and check their results."""
+    """Wait for all jobs, and check their results, several at once."""
     assert len(set(clients.ids.values())) == JOBS
     states: Counter[str] = Counter()
-    with anyio.fail_after(600):
-        for number, job_id in clients.ids.items():
+    jobs = iter(clients.ids.items())
+
+    async def check() -> None:
+        for number, job_id in jobs:
             job: dict[str, Any] = {"state": "queued"}
             while job["state"] in ("queued", "running"):
                 job = (await clients.request(http, "GET", f"/v1/jobs/{job_id}", params={"wait": "20"})).json()
@@ -166,4 +168,9 @@ async def check_jobs(clients: Clients, http: httpx.AsyncClient) -> None:
             assert (result.status_code, number_of(result.content)) == (200, number)
             events = (await clients.request(http, "GET", f"/v1/jobs/{job_id}/events")).text
             assert events.count('"state":"done"') == 1
+
+    with anyio.fail_after(600):
+        async with anyio.create_task_group() as group:
+            for _ in range(CLIENTS):
+                group.start_soon(check)
     assert states == {"done": JOBS}
