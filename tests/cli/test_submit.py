@@ -231,8 +231,11 @@ def test_interrupt_asks_on_a_terminal(tmp_path: Path, folder: Path, answer: str,
     with command(["submit", model, *options], stdin=inner, stderr=inner) as running:
         os.close(inner)
         job_id = wait_for_job("running", name, "test.Gate")
-        running.send_signal(signal.SIGINT)
         shown = b""
+        # The server may have the job before the command knows its id.
+        while b"1 optimizing" not in shown:
+            shown += os.read(outer, 1000)
+        running.send_signal(signal.SIGINT)
         while b"Cancel?" not in shown:
             shown += os.read(outer, 1000)
         os.write(outer, f"{answer}\n".encode())
@@ -250,8 +253,11 @@ def test_job_that_ended_before_the_answer_is_named(tmp_path: Path, folder: Path)
     with command(["submit", model, *options], stdin=inner, stderr=inner) as running:
         os.close(inner)
         job_id = wait_for_job("running", "early.onnx", "test.Gate")
-        running.send_signal(signal.SIGINT)
         shown = b""
+        # The server may have the job before the command knows its id.
+        while b"1 optimizing" not in shown:
+            shown += os.read(outer, 1000)
+        running.send_signal(signal.SIGINT)
         while b"Cancel?" not in shown:
             shown += os.read(outer, 1000)
         (folder / "open").touch()

@@ -83,8 +83,19 @@ async def test_spans_are_nested_in_their_module_track(tmp_path: Path) -> None:
 @pytest.mark.anyio
 async def test_concurrent_bodies_have_separate_tracks(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
+    begun: list[int] = []
+    all_begun = anyio.Event()
+
+    async def ask_together(func: int, mod: Module, ctx: apass.PassContext) -> int:
+        begun.append(func)
+        if len(begun) == len(mod):
+            all_begun.set()
+        await all_begun.wait()
+        await Nap(mod)
+        return func
+
     async with apass.PassContext(instruments=[TraceInstrument(path)]):
-        await apass.optimize_all({"m": {"f": 1, "g": 2, "h": 3}}, Ask)
+        await apass.optimize_all({"m": {"f": 1, "g": 2, "h": 3}}, apass.function_pass(ask_together, 0, "Ask"))
     events = read_trace(path)
     assert set(track_names(events).values()) == {"m", "m (2)", "m (3)", "MainThread"}
     assert [line for line in outline(events) if line.lstrip().startswith(("[", "f", "g", "h", "Ask"))] == [
