@@ -71,18 +71,19 @@ class LoopScheduler:
         batch to resume starts a new slice, and the others share it. So timers and sockets are served once a slice,
         however many modules never suspend, and few tasks are woken before there is time for them.
         """
-        seen = self.slice
+        expired: int | None = self.slice
         batch = self.waiters.enqueue()
         try:
             if batch.woken.is_set():
                 await checkpoint()
             else:
                 await batch.woken.wait()
-                seen = batch.slice
-            while self.slice != seen:
+                expired = None
+            # The last slice may have ended in this iteration of the loop. A new one starts in the next iteration.
+            while self.slice != expired:
                 if perf_counter() < self.slice_ends:
                     return
-                seen = self.slice
+                expired = self.slice
                 await checkpoint()
             self._start_slice(perf_counter())
         finally:
@@ -97,20 +98,13 @@ class LoopScheduler:
 class _Batch:
     """Tasks that wait for a slice and are woken together."""
 
-    __slots__ = ("slice", "waiting", "woken")
+    __slots__ = ("waiting", "woken")
 
     def __init__(self) -> None:
         self.woken: anyio.Event = anyio.Event()
         """Set when all tasks queued before have had their slices."""
-        self.slice: int = 0
-        """The slice in which the batch was woken."""
         self.waiting: int = 0
         """How many tasks wait."""
-
-    def wake(self, slice_: int) -> None:
-        """Wake all tasks of the batch."""
-        self.slice = slice_
-        self.woken.set()
 
 
 class _WaitQueue(local):
@@ -149,4 +143,4 @@ class _WaitQueue(local):
         while self.batches and not self.batches[0].waiting:
             self.batches.popleft()
             if self.batches:
-                self.batches[0].wake(slice_)
+                self.batches[0].woken.set()
