@@ -6,6 +6,8 @@ import pty
 import signal
 import subprocess
 from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -220,55 +222,70 @@ def test_interrupt_cancels_the_jobs_on_request(tmp_path: Path, folder: Path) -> 
     assert "state:      cancelled" in apass("jobs", "show", job_id).stdout
 
 
+@dataclass
+class Terminal:
+    """A terminal on which `apass submit` runs."""
+
+    process: subprocess.Popen[str]
+    file: int
+    shown: bytes = b""
+
+    def wait_for(self, text: str) -> None:
+        """Return when the terminal has shown a text."""
+        while text.encode() not in self.shown:
+            self.shown += os.read(self.file, 1000)
+
+    def interrupt(self) -> None:
+        """Send SIGINT once the command has a job, and wait for its question."""
+        # The server may have the job before the command knows its id.
+        self.wait_for("1 optimizing")
+        # The signal is sent by hand, so that the terminal need not be the controlling one.
+        self.process.send_signal(signal.SIGINT)
+        self.wait_for("Cancel?")
+
+    def answer(self, text: str) -> None:
+        """Enter a line."""
+        os.write(self.file, f"{text}\n".encode())
+
+
+@contextmanager
+def terminal(model: Path) -> Generator[Terminal]:
+    """Submit a model, whose job waits for the gate, on a terminal."""
+    outer, inner = pty.openpty()
+    options = ["-p", "test.Gate", "--server", os.environ["APASS_SERVER"]]
+    with command(["submit", model, *options], stdin=inner, stderr=inner) as process:
+        os.close(inner)
+        try:
+            yield Terminal(process, outer)
+        finally:
+            os.close(outer)
+
+
 @pytest.mark.parametrize(("answer", "state"), [("y", "cancelled"), ("n", "running")])
 def test_interrupt_asks_on_a_terminal(tmp_path: Path, folder: Path, answer: str, state: str) -> None:
     (folder / "open").unlink(missing_ok=True)
     name = f"asked-{answer}.onnx"
-    model = write_model(tmp_path / name, identities=8)
-    outer, inner = pty.openpty()
-    options = ["-p", "test.Gate", "--server", os.environ["APASS_SERVER"]]
-    # The signal is sent by hand, so that the terminal need not be the controlling one.
-    with command(["submit", model, *options], stdin=inner, stderr=inner) as running:
-        os.close(inner)
+    with terminal(write_model(tmp_path / name, identities=8)) as user:
         job_id = wait_for_job("running", name, "test.Gate")
-        shown = b""
-        # The server may have the job before the command knows its id.
-        while b"1 optimizing" not in shown:
-            shown += os.read(outer, 1000)
-        running.send_signal(signal.SIGINT)
-        while b"Cancel?" not in shown:
-            shown += os.read(outer, 1000)
-        os.write(outer, f"{answer}\n".encode())
-        running.wait(timeout=60)
-    os.close(outer)
-    assert (running.returncode, f"state:      {state}" in apass("jobs", "show", job_id).stdout) == (130, True)
+        user.interrupt()
+        user.answer(answer)
+        assert user.process.wait(timeout=60) == 130
+    assert f"state:      {state}" in apass("jobs", "show", job_id).stdout
     (folder / "open").touch()
 
 
 def test_job_that_ended_before_the_answer_is_named(tmp_path: Path, folder: Path) -> None:
     (folder / "open").unlink(missing_ok=True)
-    model = write_model(tmp_path / "early.onnx", identities=9)
-    outer, inner = pty.openpty()
-    options = ["-p", "test.Gate", "--server", os.environ["APASS_SERVER"]]
-    with command(["submit", model, *options], stdin=inner, stderr=inner) as running:
-        os.close(inner)
+    with terminal(write_model(tmp_path / "early.onnx", identities=9)) as user:
         job_id = wait_for_job("running", "early.onnx", "test.Gate")
-        shown = b""
-        # The server may have the job before the command knows its id.
-        while b"1 optimizing" not in shown:
-            shown += os.read(outer, 1000)
-        running.send_signal(signal.SIGINT)
-        while b"Cancel?" not in shown:
-            shown += os.read(outer, 1000)
+        user.interrupt()
         (folder / "open").touch()
         assert "state:      done" in apass("jobs", "show", job_id, "--wait").stdout
-        os.write(outer, b"y\n")
-        while job_id.encode() not in shown:
-            shown += os.read(outer, 1000)
-        running.wait(timeout=60)
-    os.close(outer)
-    assert b"0 jobs cancelled" in shown
-    assert b"these jobs had ended before; `apass jobs result ID -o FILE`" in shown
+        user.answer("y")
+        user.wait_for(job_id)
+        user.process.wait(timeout=60)
+    assert b"0 jobs cancelled" in user.shown
+    assert b"these jobs had ended before; `apass jobs result ID -o FILE`" in user.shown
 
 
 @pytest.mark.parametrize(

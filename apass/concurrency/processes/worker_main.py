@@ -99,13 +99,18 @@ def _respond(handler: Callable[..., object], request: bytes) -> bytes:
         result = handler(*pickle.loads(request))
         return pickle.dumps((True, result), pickle.HIGHEST_PROTOCOL)
     except Exception as error:  # pickle propagates any error of the objects
-        try:
-            response = pickle.dumps((False, error), pickle.HIGHEST_PROTOCOL)
-            # The arguments of an error may not be those of its class.
-            pickle.loads(response)
-        except Exception:
-            response = pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")), pickle.HIGHEST_PROTOCOL)
-        return response
+        return _failure(error)
+
+
+def _failure(error: Exception) -> bytes:
+    """Return `(False, error)`, pickled; an error that does not survive it becomes a RuntimeError."""
+    try:
+        response = pickle.dumps((False, error), pickle.HIGHEST_PROTOCOL)
+        # The arguments of an error may not be those of its class.
+        pickle.loads(response)
+    except Exception:
+        return pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")), pickle.HIGHEST_PROTOCOL)
+    return response
 
 
 def _call(send: Callable[[bytes], None], func: Callable[..., object], is_sending: bool, *args: Any) -> object:

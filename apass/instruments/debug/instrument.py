@@ -358,6 +358,7 @@ class _Origins(local):
 
     def release(self) -> None:
         """Restore the setting after the outermost `acquire` in this thread."""
+        # A plain hook may run in another thread than its pass, which has acquired nothing there.
         if self.users:
             self.users -= 1
             if not self.users:
