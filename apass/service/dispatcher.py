@@ -255,14 +255,30 @@ class Dispatcher:
         equal.jobs[record.id] = live
         self._of_job[record.id] = equal
         if equal.deadline is not None:
-            # The store learns of it with the result.
-            live.change(_started(record))
+            self._start_late(live)
             for event in first.events_of_attempt():
                 live.add_event(event.kind, event.time, event.data, is_shared=True)
         if record.priority > equal.priority:
             equal.priority = record.priority
             if self._queue.remove(equal.number, tenant=equal.tenant):
                 equal.number = self._queue.add(equal, tenant=equal.tenant, priority=equal.priority)
+
+    def _start_late(self, live: LiveJob) -> None:
+        """Begin an attempt of a job whose computation has begun."""
+        live.change(_started(live.record))
+        self._group.start_soon(self._store_start, live)
+
+    async def _store_start(self, live: LiveJob) -> None:
+        """Store that a job runs, so that lists and counts agree."""
+        if live.is_ending or live.record.state is not JobState.RUNNING:
+            return
+        try:
+            (is_ours,) = await self._store.update([JobChange(live.record)])
+        except JobsUnavailableError as error:
+            self.health.note_failure(error)
+        else:
+            if not is_ours:
+                self.drop(live)
 
     def _leave(self, live: LiveJob) -> None:
         """Stop the work on a job, unless others want its result."""
@@ -418,7 +434,7 @@ class Dispatcher:
             return None
         for live in item.jobs.values():
             if live.record.state is JobState.QUEUED:  # it has joined meanwhile
-                live.change(_started(live.record))
+                self._start_late(live)
         item.deadline = max(live.loop_deadline for live in item.jobs.values())
         seconds = None if item.deadline == float("inf") else max(1e-3, item.deadline - anyio.current_time())
         return replace(work, seconds=seconds, has_lost_worker=item.lost > 0)

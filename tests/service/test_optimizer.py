@@ -35,7 +35,7 @@ from apass.service import (
 from tests.helpers.onnx_models import with_functions
 from tests.helpers.xdsl_modules import SIMPLE, SUMS
 from tests.service.job_stores import DurableStore
-from tests.service.loop_passes import PLAIN, Gate, Module, Unhashed, add, fail
+from tests.service.loop_passes import PLAIN, Gate, Module, Unhashed, add, fail, reached
 
 pytestmark = pytest.mark.anyio
 
@@ -348,6 +348,21 @@ async def test_equal_jobs_are_computed_once() -> None:
     # A tenant must not learn from the time of a job which ones others have submitted.
     assert len(gate.started) == 2
     assert kinds == 5 * [["state", "state", "started", "finished", "state"]]
+
+
+async def test_equal_job_runs_in_lists_and_counts(tmp_path: Path) -> None:
+    gate = Gate()
+    async with Optimizer({"gate": gate.wait}, store=tmp_path / "jobs.db") as optimizer:
+        jobs = [await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN)]
+        await reached(jobs[0], "started")
+        jobs.append(await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN))
+        with anyio.fail_after(60):
+            while (await optimizer.store.count()).get(JobState.RUNNING) != 2:
+                await checkpoint()
+        assert len((await optimizer.list(JobQuery(tenant=None, states=[JobState.RUNNING]))).jobs) == 2
+        gate.opened.set()
+        assert [(await job.wait()).state for job in jobs] == [JobState.DONE, JobState.DONE]
+        assert await optimizer.store.count() == {JobState.DONE: 2}
 
 
 async def test_equal_jobs_share_error() -> None:
