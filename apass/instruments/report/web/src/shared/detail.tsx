@@ -122,7 +122,7 @@ function Panes({ data, run, state, update }: Props & { run: Run }) {
         )}
       </div>
       {pane === "diff" && isChanged && <DiffView before={before} after={after} unified={state.unified} wrap={state.wrap} find={state.find} />}
-      {pane === "diff" && !isChanged && <Unchanged run={run} text={before || after} state={state} />}
+      {pane === "diff" && !isChanged && <Unchanged run={run} text={before || after} state={state} isLive={data.isLive} />}
       {pane === "before" && <TextView text={before} wrap={state.wrap} find={state.find} />}
       {pane === "after" && <TextView text={after} wrap={state.wrap} find={state.find} />}
       {pane === "remarks" && <RemarkList remarks={run.remarks} />}
@@ -131,14 +131,16 @@ function Panes({ data, run, state, update }: Props & { run: Run }) {
   );
 }
 
-function Unchanged({ run, text, state }: { run: Run; text: string; state: Look }) {
+function Unchanged({ run, text, state, isLive }: { run: Run; text: string; state: Look; isLive?: boolean }) {
   const said: Record<number, string> = {
     [Status.Unchanged]: "This pass left the module as it was.",
     [Status.Failed]: "This pass failed.",
     [Status.Cancelled]: "This pass was cancelled.",
     [Status.Unfinished]: "This pass had not ended.",
     [Status.Running]: "This pass runs.",
-    [Status.Changed]: "This pass changed the module, and the texts were not kept.",
+    [Status.Changed]: isLive
+      ? "This pass changed the module. The job asked for no texts on this page; its report may have them."
+      : "This pass changed the module, and the texts were not kept.",
   };
   const isBefore = text && run.status !== Status.Unchanged && run.status !== Status.Changed;
   return (
