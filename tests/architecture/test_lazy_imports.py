@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.layers import LAZY_PACKAGES, MODULES
+from tests.helpers.layers import LAZY_PACKAGES, MODULES, tree_of
 from tests.helpers.repository import ROOT
 
 STANDARD = {"apass", "apass.util", "apass.util.lazy_names", "apass.util.moved_modules"}
@@ -56,7 +56,7 @@ def loaded_by(code: str) -> list[str]:
 
 def checked_and_loaded(package: str) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
     """Return the names by module that type checkers see, and those that load."""
-    branches = [node for node in MODULES[package].body if isinstance(node, ast.If)]
+    branches = [node for node in tree_of(package).body if isinstance(node, ast.If)]
     assert [ast.unparse(node.test) for node in branches] == ["TYPE_CHECKING"]
     checked: dict[str, set[str]] = {}
     for node in branches[0].body:
@@ -104,7 +104,7 @@ def test_lazy_name_is_the_object_of_its_module(package: str) -> None:
 def test_own_passes_are_listed_with_their_modules() -> None:
     listed = next(
         node.value
-        for node in MODULES["core.pass_factories"].body
+        for node in tree_of("core.pass_factories").body
         if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "_UNLOADED"
     )
     assert listed is not None

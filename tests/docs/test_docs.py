@@ -18,7 +18,9 @@ from tests.helpers.repository import ROOT
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 FILES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-PAGES = [str(file.relative_to(ROOT)) for file in FILES if "```" in file.read_text()]
+PAGES = {str(file.relative_to(ROOT)): text for file in FILES if "```" in (text := file.read_text())}
+RUNS = [(name, loop) for name, text in PAGES.items() for loop in ("asyncio", "trio")[: 1 + ("anyio.run" in text)]]
+"""The pages and the event loops. A page that names no loop runs once."""
 MODULES = [module.name for module in walk_packages(apass.__path__, "apass.") if not module.name.endswith("__main__")]
 
 
@@ -30,11 +32,11 @@ def run_snippets(page: Path, backend: str, folder: Path) -> tuple[int, str, str]
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_page_shows_the_output_of_its_snippets(page: str, anyio_backend: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("page", "backend"), RUNS)
+def test_page_shows_the_output_of_its_snippets(page: str, backend: str, tmp_path: Path) -> None:
     if page == "docs/how-to/mlir.md" and program() is None:
         pytest.skip("mlir-opt is not installed")
-    assert run_snippets(ROOT / page, anyio_backend, tmp_path) == (0, "", "")
+    assert run_snippets(ROOT / page, backend, tmp_path) == (0, "", "")
 
 
 @pytest.mark.parametrize(

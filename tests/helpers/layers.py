@@ -1,7 +1,9 @@
 """The floors of the package, its modules, and the imports between them."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
+from functools import cache
+from pathlib import Path
 
 from tests.helpers.repository import ROOT
 
@@ -37,15 +39,21 @@ RELAY_FLOORS = (
 """The folders of `apass.relay`, and the modules of its root that have TVM's names."""
 
 
-def modules() -> dict[str, ast.Module]:
-    """Return the syntax tree of every module, by its name below `apass`."""
+def modules() -> dict[str, Path]:
+    """Return the file of every module, by its name below `apass`."""
     files = {path.relative_to(ROOT / "apass"): path for path in sorted((ROOT / "apass").rglob("*.py"))}
     named = {".".join(short.with_suffix("").parts): path for short, path in files.items()}
-    return {name.removesuffix(".__init__"): ast.parse(path.read_text()) for name, path in named.items()}
+    return {name.removesuffix(".__init__"): path for name, path in named.items()}
 
 
 MODULES = modules()
 FOLDERS = {name for name in MODULES if (ROOT / "apass" / name.replace(".", "/")).is_dir()}
+
+
+@cache
+def tree_of(name: str) -> ast.Module:
+    """Return the syntax tree of a module."""
+    return ast.parse(MODULES[name].read_text())
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
@@ -58,10 +66,11 @@ def imports(tree: ast.AST) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def own_imports(name: str) -> set[str]:
+@cache
+def own_imports(name: str) -> Set[str]:
     """Return the modules of the package that a module imports."""
     result: set[str] = set()
-    for full in imports(MODULES[name]):
+    for full in imports(tree_of(name)):
         if full == "apass" or full.startswith("apass."):
             inner = full.removeprefix("apass").removeprefix(".") or "__init__"
             result.add(inner if inner in MODULES else inner.rpartition(".")[0] or "__init__")
@@ -79,5 +88,5 @@ def floor_of(name: str, package: str, floors: tuple[str, ...]) -> int:
     return next((i for i, floor in enumerate(floors) if part in floor.split()), -1)
 
 
-LAZY_PACKAGES = {name for name in MODULES if "apass.util.lazy_names.lazy_names" in set(imports(MODULES[name]))}
+LAZY_PACKAGES = {name for name, path in MODULES.items() if "import lazy_names" in path.read_text()}
 """The packages whose names are imported when they are first used."""

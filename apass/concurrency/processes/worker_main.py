@@ -103,7 +103,10 @@ def _respond(handler: Callable[..., object], request: bytes) -> bytes:
 
 
 def _failure(error: Exception) -> bytes:
-    """Return `(False, error)`, pickled; an error that does not survive it becomes a RuntimeError."""
+    """Return `(False, error)`, pickled.
+
+    An error that cannot be unpickled becomes a RuntimeError.
+    """
     try:
         response = pickle.dumps((False, error), pickle.HIGHEST_PROTOCOL)
         # The arguments of an error may not be those of its class.
