@@ -24,14 +24,9 @@ MODEL = "// RUN: FoldConstant\n// CHECK: 6f\ndef @main() { multiply(2f, 3f) }\n"
 
 
 @pytest.fixture(autouse=True)
-def _short_runs(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Make nested runs short.
-
-    They do not import the plugin of hypothesis, and share what pytest compiles.
-    """
+def _short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make nested runs short: they do not import the plugin of hypothesis."""
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest")
-    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.getbasetemp() / "pycache"))
 
 
 @pytest.fixture
