@@ -110,9 +110,9 @@ def test_own_passes_are_listed_with_their_modules() -> None:
     assert listed is not None
     registered = {
         ast.literal_eval(node.args[0]): f"apass.{name}"
-        for name, tree in MODULES.items()
+        for name in MODULES
         if name.startswith("passes.")
-        for node in ast.walk(tree)
+        for node in ast.walk(tree_of(name))
         if isinstance(node, ast.Call)
         and ast.unparse(node.func) == "register_pass"
         and isinstance(node.args[0], ast.Constant)
