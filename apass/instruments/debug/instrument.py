@@ -358,11 +358,9 @@ class _Origins(local):
 
     def release(self) -> None:
         """Restore the setting after the outermost `acquire` in this thread."""
-        # A plain hook may run in another thread than its pass, which has acquired nothing there.
-        if self.users:
-            self.users -= 1
-            if not self.users:
-                sys.set_coroutine_origin_tracking_depth(self.depth)
+        self.users -= 1
+        if not self.users:
+            sys.set_coroutine_origin_tracking_depth(self.depth)
 
 
 class _UnawaitedHook:
