@@ -5,8 +5,9 @@ from pathlib import Path
 
 
 def files(folder: Path) -> list[str]:
-    """Return the files below a folder, including hidden files."""
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    """Return the files below a folder, also hidden ones, without bytecode."""
+    paths = (path for path in folder.rglob("*") if path.is_file() and path.parent.name != "__pycache__")
+    return sorted(str(path.relative_to(folder)) for path in paths)
 
 
 def texts_without_times(folder: Path) -> dict[str, str]:
