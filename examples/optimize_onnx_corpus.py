@@ -333,14 +333,23 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the example; return 1 if outputs changed or a pass failed, else 0."""
+    """Run the example.
+
+    Return 1 if outputs changed or a pass failed, 130 after Ctrl-C, else 0.
+    """
     args = options(arguments)
     console = Console()
     cases = load_cases(None if args.full else max(1, args.part))
     pipeline = apass.get_pass("onnx.Default")
-    report = anyio.run(
-        optimize_corpus, cases, pipeline, args.jobs, args.time_limit, args.opt_level, backend=args.backend
-    )
+    report: Report | None = None
+    try:
+        report = anyio.run(
+            optimize_corpus, cases, pipeline, args.jobs, args.time_limit, args.opt_level, backend=args.backend
+        )
+    except* KeyboardInterrupt:
+        print("optimize_onnx_corpus.py: interrupted", file=sys.stderr)
+    if report is None:
+        return 130
     show(report, console)
     return report.exit_status()
 

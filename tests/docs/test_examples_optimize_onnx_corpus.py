@@ -1,6 +1,8 @@
 """`examples/optimize_onnx_corpus.py`: a part of the corpus, and its report."""
 
 import io
+import subprocess
+import sys
 from pathlib import Path
 
 import anyio
@@ -22,6 +24,7 @@ from examples.optimize_onnx_corpus import (
     show,
 )
 from tests.helpers.onnx_models import model_of, spread
+from tests.helpers.repository import ROOT
 
 
 def printed(report: Report) -> str:
@@ -29,6 +32,31 @@ def printed(report: Report) -> str:
     show(report, console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
+
+
+INTERRUPTED = """
+import signal
+import sys
+import anyio
+import examples.optimize_onnx_corpus as example
+
+async def optimize_corpus(*args):
+    async with anyio.create_task_group() as group:
+        group.start_soon(anyio.sleep_forever)
+        signal.raise_signal(signal.SIGINT)
+
+example.load_cases = lambda count: []
+example.optimize_corpus = optimize_corpus
+sys.exit(example.main())
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_interrupt_is_one_line(backend: str) -> None:
+    command = [sys.executable, "-c", INTERRUPTED, "--backend", backend]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "optimize_onnx_corpus.py: interrupted\n")
 
 
 @pytest.mark.process
