@@ -91,7 +91,7 @@ def chain_of_calls(x: Var) -> Expr:
 
 
 def chain_of_lets(x: Var) -> Expr:
-    variables = [x, *(var(f"v{number}", "int32") for number in range(5_000))]
+    variables = [x, *(var(f"v{number}", "int32") for number in range(20_000))]
     body: Expr = variables[-1]
     for before, after in zip(variables[-2::-1], variables[:0:-1], strict=True):
         body = Let(after, add(before, ONE), body)
