@@ -26,6 +26,8 @@ __all__ = ["ADAPTER", "RelayAdapter"]
 
 SKIP: Final = "SkipOptimization"
 """The attribute that marks a function to be skipped, as in TVM."""
+COMPILER: Final = "Compiler"
+"""The attribute that names the other compiler that translates a function."""
 
 
 class RelayAdapter:
@@ -70,8 +72,12 @@ class RelayAdapter:
         return mod.with_functions(updates)
 
     def skips(self, func: Function) -> bool:
-        """Return whether the function has a true attribute `SkipOptimization`."""
-        return bool(func.attrs.get(SKIP))
+        """Return whether function passes leave the function as it is.
+
+        This is a true attribute `SkipOptimization`, or an attribute `Compiler`: another compiler then translates the
+        function, and looks for the operators that it had when it was partitioned.
+        """
+        return bool(func.attrs.get(SKIP)) or func.attrs.get(COMPILER) is not None
 
     def fingerprint(self, x: IRModule | Expr) -> str:
         """Return the structural hash, which ignores the names of local variables."""

@@ -34,6 +34,9 @@ def deconv2d(
         ValueError: if the layout is neither NCHW nor NHWC.
 
     """
+    kernel_layouts = {"NCHW": "IOHW", "NHWC": "HWOI"}
+    if layout not in kernel_layouts:
+        raise ValueError(f"layout must be one of {', '.join(kernel_layouts)}, got {layout!r}")
     padding = [(size - 1) // 2 for size in kshape]
     dims = zip(oshape[-2:], padding, kshape, stride, strict=True)
     # A strided convolution maps several input lengths to one output length: the rest selects one of them.
@@ -46,7 +49,7 @@ def deconv2d(
         padding=padding,
         output_padding=extra,
         data_layout=layout,
-        kernel_layout=layers.conv_kernel_layout(layout),
+        kernel_layout=kernel_layouts[layout],
         name=name,
     )
 

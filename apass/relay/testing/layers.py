@@ -74,7 +74,7 @@ def conv2d_transpose(
     channels: int | None = None,
     kernel_size: int | Iterable[int] | None = None,
     data_layout: str = "NCHW",
-    kernel_layout: str = "OIHW",
+    kernel_layout: str = "IOHW",
     out_layout: str = "",
     output_padding: int | Iterable[int] = (0, 0),
     out_dtype: str = "",

@@ -3,9 +3,12 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import apass
 from apass.relay.integration.adapter import ADAPTER
 from apass.relay.ir.module import IRModule
 from apass.relay.parser import parse
+from apass.relay.text.printing.printer import astext
+from apass.relay.transform import FoldConstant
 from apass.testing import check_adapter
 from apass.testing.strategies import modules
 
@@ -23,6 +26,15 @@ def @area(%s: Shape) -> float32 { match (%s) { Square(%x) => multiply(%x, %x), R
 def @main(%x: float32) -> float32 { @area(Square(%x)) }
 """
     check_adapter(ADAPTER, [parse(text), parse(text.replace("multiply", "add"))])
+
+
+def test_functions_of_other_compilers_are_skipped() -> None:
+    text = """
+def @main(%x: int32) -> int32 { @other(%x) }
+def @other(%x: int32, Compiler="ext") -> int32 { add(add(1, 2), %x) }
+"""
+    mod = apass.run(FoldConstant(), parse(text))
+    assert "add(1 /* ty=int32 */, 2 /* ty=int32 */)" in astext(mod)
 
 
 @given(modules(ADAPTER))

@@ -76,10 +76,9 @@ class _Chain:
         channels = convert_shape(shape, parse_layout(layout), parse_layout("NCHW"))[1]
         groups = 1 if name or not self.draw(st.booleans()) else channels
         filters = groups if groups != 1 else self.draw(st.sampled_from([2, 4]))
-        first, second = (channels, filters) if name else (filters, 1 if groups != 1 else channels)
-        assert isinstance(first, int)
-        assert isinstance(second, int)
-        weight, _ = self.param((first, second, 1, 1))
+        assert isinstance(filters, int)
+        assert isinstance(channels, int)
+        weight, _ = self.param((filters, 1 if groups != 1 else channels, 1, 1))
         self.add(call_op(f"nn.conv2d{name}", data, weight, data_layout=layout, groups=groups))
 
     def pool(self) -> None:

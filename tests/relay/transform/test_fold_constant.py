@@ -19,6 +19,7 @@ from apass.relay.op.define.registry import register_op
 from apass.relay.op.define.relations import identity_relation
 from apass.relay.op.elementwise.arithmetic import add, divide, multiply
 from apass.relay.op.elementwise.math import negative
+from apass.relay.op.nn.dropout import dropout_raw
 from apass.relay.op.shape.join import concatenate, split
 from apass.relay.op.shape.shape_of import ndarray_size, shape_of
 from apass.relay.structural.equality import structural_equal
@@ -127,7 +128,7 @@ def test_fold_constant_infers_types_for_shapes() -> None:
 
 
 def test_stateful_operator_and_device_copy_are_left(stateful: Op) -> None:
-    for call in (Call(stateful, [ONE]), device_copy(ONE, "cpu", "cuda")):
+    for call in (Call(stateful, [ONE]), device_copy(ONE, "cpu", "cuda"), dropout_raw(ONE)):
         assert fold_constant(call) is call
 
 

@@ -157,6 +157,8 @@ _KERNELS: Final[Mapping[int, Mapping[str, str]]] = {
     2: {"NCHW": "OIHW", "NHWC": "HWIO"},
     3: {"NCDHW": "OIDHW", "NDHWC": "DHWIO"},
 }
+_TRANSPOSE_KERNELS: Final = {**_KERNELS, 2: {"NCHW": "IOHW", "NHWC": "HWIO"}}
+"""Those of the transposed convolutions, in which the plain layout of two dimensions is IOHW."""
 _DATA: Final = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
 
@@ -165,11 +167,12 @@ def _spatial_rank(op: str) -> int:
 
 
 def _convs() -> list[_ConvConversion]:
-    names = [f"nn.conv{rank}d{suffix}" for rank in (1, 2, 3) for suffix in ("", "_transpose")]
-    convs = [_ConvConversion(name, _DATA[_spatial_rank(name)], _KERNELS[_spatial_rank(name)]) for name in names]
-    conv2d = _ConvConversion("nn.conv2d", "NCHW", {**_KERNELS[2], "HWNC": "HWOI"})
-    others = [conv for conv in convs if conv.op != "nn.conv2d"]
-    return [conv2d, *others, _ConvConversion("nn.deformable_conv2d", "NCHW", _KERNELS[2])]
+    kernels = {**_KERNELS, 2: {**_KERNELS[2], "HWNC": "HWOI"}}
+    return [
+        *(_ConvConversion(f"nn.conv{rank}d", _DATA[rank], kernels[rank]) for rank in (1, 2, 3)),
+        *(_ConvConversion(f"nn.conv{rank}d_transpose", _DATA[rank], _TRANSPOSE_KERNELS[rank]) for rank in (1, 2, 3)),
+        _ConvConversion("nn.deformable_conv2d", "NCHW", _KERNELS[2]),
+    ]
 
 
 for _conversion in _convs():

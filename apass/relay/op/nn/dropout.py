@@ -40,6 +40,8 @@ _DROPOUT = register_op(
     compute=_compute,
     pattern=OpPattern.OPAQUE,
     level=1,
+    # FoldConstant must leave it: at training, its result depends on chance.
+    stateful=True,
     description="The data and the mask of the elements that are kept: at inference, all of them.",
 )
 

@@ -106,7 +106,7 @@ def test_transposed_convolution_agrees_with_plain_loops(problem: Problem, dtype:
 @given(
     problems(ranks=[2], channels=[2, 4]),
     st.sampled_from(["NCHW", "NHWC", "NCHW2c"]),
-    st.sampled_from(["OIHW", "HWIO", "HWOI", "OIHW2i2o"]),
+    st.sampled_from(["IOHW", "OIHW", "HWIO", "HWOI", "IOHW2i2o"]),
     st.sampled_from(["", "NHWC"]),
 )
 def test_layout_changes_only_the_order_of_elements(
@@ -117,7 +117,7 @@ def test_layout_changes_only_the_order_of_elements(
     converted = problem.call(data_layout=data_layout, kernel_layout=kernel_layout, out_layout=out_layout)
     inputs = (
         convert_array(data, plain, parse_layout(data_layout)),
-        convert_array(weight, parse_layout("OIHW"), parse_layout(kernel_layout)),
+        convert_array(weight, parse_layout("IOHW"), parse_layout(kernel_layout)),
     )
     expected = convert_array(evaluated(problem.call(), data, weight), plain, parse_layout(out_layout or data_layout))
     close(evaluated(converted, *inputs), expected)
@@ -147,10 +147,30 @@ def test_weight_type_follows_from_data_and_attributes() -> None:
     data = TensorType((Any(), 3, 18, Any()))
     assert inferred(call, data, None) == [None, TensorType((3, 10, 3, 3)), TensorType((Any(), 10, 36, Any()))]
     channels_last = nn.conv2d_transpose(
-        X, Y, channels=8, groups=2, kernel_size=2, data_layout="NHWC", kernel_layout="HWOI"
+        X, Y, channels=8, groups=2, kernel_size=2, data_layout="NHWC", kernel_layout="HWIO"
     )
     types = inferred(channels_last, TensorType((1, 4, 4, 6), "float64"), None)
     assert types == [None, TensorType((2, 2, 6, 4), "float64"), TensorType((1, 5, 5, 8), "float64")]
+
+
+def test_kernel_layout_names_channels_as_tvm() -> None:
+    weight = TensorType((3, 10, 2, 2))
+    assert inferred(nn.conv2d_transpose(X, Y), TensorType((1, 3, 4, 4)), weight) is not None
+    swapped = nn.conv2d_transpose(X, Y, kernel_layout="OIHW")
+    assert inferred(swapped, TensorType((1, 10, 4, 4)), weight) == [None, weight, TensorType((1, 3, 5, 5))]
+    # In one and three dimensions, O is the axis of the channels of the data.
+    line = nn.conv1d_transpose(X, Y, kernel_layout="OIW")
+    assert inferred(line, TensorType((1, 3, 4)), TensorType((3, 10, 2))) == [
+        None,
+        TensorType((3, 10, 2)),
+        TensorType((1, 10, 5)),
+    ]
+
+
+def test_text_names_the_kernel_layout_of_python() -> None:
+    attrs = nn.conv2d_transpose(X, Y).attrs
+    assert attrs is not None
+    assert dict(attrs.non_default())["kernel_layout"] == "IOHW"
 
 
 def test_transposed_convolution_waits_for_data_and_weight_types() -> None:

@@ -18,7 +18,7 @@ from tests.helpers.relay.kernel_checks import Numbers, X, Y, Z, close, evaluated
 def sample(image: Numbers, row: float, column: float) -> float:
     """Return the image at a position between pixels.
 
-    The pixels at the edge are repeated, and outside of the image the value is 0.
+    Outside of the image, the value is 0. Up to the border of the image, the last pixel is mixed with 0.
     """
     height, width = image.shape
     if not (0 <= row < height and 0 <= column < width):
@@ -27,7 +27,8 @@ def sample(image: Numbers, row: float, column: float) -> float:
     total = 0.0
     for down, right in product((0, 1), (0, 1)):
         factor = (1 - abs(row - top - down)) * (1 - abs(column - left - right))
-        total += factor * float(image[min(top + down, height - 1), min(left + right, width - 1)])
+        if top + down < height and left + right < width:
+            total += factor * float(image[top + down, left + right])
     return total
 
 
@@ -58,6 +59,14 @@ def test_deformable_convolution_agrees_with_plain_loops(
             column = x * strides[1] - padding + kx * dilation + float(offset[n, pair + 1, y, x])
             expected[n, o, y, x] += sample(data[n, channel], row, column) * float(weight[o, i, ky, kx])
     close(out, expected, 1e-4)
+
+
+def test_last_row_is_mixed_with_zero() -> None:
+    offset = np.zeros((1, 2, 2, 2), "float32")
+    offset[:, 0] = 0.5
+    call = nn.deformable_conv2d(X, Y, Z)
+    out = evaluated(call, np.ones((1, 1, 2, 2), "float32"), offset, np.ones((1, 1, 1, 1), "float32"))
+    assert out.tolist() == [[[[1, 1], [0.5, 0.5]]]]
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])

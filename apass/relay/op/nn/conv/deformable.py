@@ -134,7 +134,10 @@ def _positions(attrs: DeformableConv2DAttrs, offset: Array, window: Sequence[int
 
 
 def _sampled(images: Array, rows: Floats, columns: Floats) -> Array:
-    """Return bilinear interpolations of the four nearest pixels; 0 outside."""
+    """Return bilinear interpolations of the four nearest pixels.
+
+    A position outside of the image is 0. Between the last pixel and the border of the image, the value is mixed with 0.
+    """
     batch, groups, taps, *counts = rows.shape
     height, width = images.shape[2:]
     pixels = images.reshape(batch, groups, -1, height * width)
@@ -142,7 +145,8 @@ def _sampled(images: Array, rows: Floats, columns: Floats) -> Array:
     out: Array = np.zeros((), images.dtype)
     for down, right in ((0, 0), (0, 1), (1, 0), (1, 1)):
         row, column = np.floor(rows) + down, np.floor(columns) + right
-        factor = np.where(inside, (1 - np.abs(rows - row)) * (1 - np.abs(columns - column)), 0)
+        exists = inside & (row < height) & (column < width)
+        factor = np.where(exists, (1 - np.abs(rows - row)) * (1 - np.abs(columns - column)), 0)
         flat = np.clip(row, 0, height - 1) * width + np.clip(column, 0, width - 1)
         near = np.take_along_axis(pixels, flat.reshape(batch, groups, 1, -1).astype("int64"), 3)
         out = np.add(out, np.multiply(near, factor.reshape(batch, groups, 1, -1).astype(images.dtype)))

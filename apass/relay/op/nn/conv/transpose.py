@@ -1,11 +1,13 @@
 """Transposed convolutions: nn.conv1d_transpose, conv2d_ and conv3d_transpose.
 
-In a kernel layout, O is the axis of the channels of the data, and I that of the result, as in TVM 0.8: the weight is
-that of the convolution whose transpose is computed.
+In a kernel layout of nn.conv2d_transpose, I is the axis of the channels of the data, and O that of the result. In those
+of the other two, O is the axis of the channels of the data, and I that of the result: the layout names the axes of the
+convolution whose transpose is computed. This difference is that of TVM 0.8.0.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from apass.relay.errors import TypeInferenceError
 from apass.relay.ir.attrs import Attrs
@@ -13,8 +15,7 @@ from apass.relay.ir.expr import Call, Expr, Op
 from apass.relay.ir.ndarray import Array
 from apass.relay.ir.ty import Any, Dim, TensorType, Type
 from apass.relay.op.define.dims import add_to_dim, product
-from apass.relay.op.define.layout import convert_array, parse_layout
-from apass.relay.op.nn.conv.conv import KERNEL_LAYOUTS
+from apass.relay.op.define.layout import Layout, convert_array, parse_layout
 from apass.relay.op.nn.conv.kernel import accumulator, convolve_transposed
 from apass.relay.op.nn.define import define_with_weight
 from apass.relay.op.nn.relations import layout_like, must_divide, must_fit, out_type, shape_in_layout
@@ -29,6 +30,12 @@ __all__ = [
     "conv2d_transpose",
     "conv3d_transpose",
 ]
+
+KERNEL_LAYOUTS: Final[tuple[Layout, ...]] = tuple(map(parse_layout, ("OI", "OIW", "IOHW", "OIDHW")))
+"""Plain layouts by number of spatial dimensions.
+
+The first axis is that of the channels of the data, the second that of the channels of the result.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +59,7 @@ class ConvTransposeAttrs(Attrs):
     data_layout: str
     """The layout of the data."""
     kernel_layout: str
-    """The layout of the weight, in which O is the axis of the channels of the data."""
+    """The layout of the weight."""
     out_layout: str = ""
     """The layout of the result; empty for that of the data."""
     out_dtype: str = ""
@@ -92,7 +99,7 @@ class Conv2DTransposeAttrs(ConvTransposeAttrs):
     data_layout: str = "NCHW"
     """The layout of the data."""
     kernel_layout: str = "OIHW"
-    """The layout of the weight."""
+    """The layout of the weight. As in TVM, it is not the default of `conv2d_transpose`, so that the text contains it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +234,7 @@ def conv2d_transpose(
     channels: int | None = None,
     kernel_size: int | Iterable[int] | None = None,
     data_layout: str = "NCHW",
-    kernel_layout: str = "OIHW",
+    kernel_layout: str = "IOHW",
     out_layout: str = "",
     output_padding: int | Iterable[int] = (0, 0),
     out_dtype: str = "",
@@ -235,8 +242,8 @@ def conv2d_transpose(
     """Return the transposed convolution of images with a weight.
 
     Each element of the data adds its multiple of the weight to the result. `padding` is removed from the result, and
-    `output_padding` is added at the bottom and on the right. In `kernel_layout`, O is the axis of the channels of the
-    data, and I that of the result. If the weight has no type yet, its type is inferred from `channels` and
+    `output_padding` is added at the bottom and on the right. In `kernel_layout`, I is the axis of the channels of the
+    data, and O that of the result. If the weight has no type yet, its type is inferred from `channels` and
     `kernel_size`.
 
     Raises:
