@@ -82,6 +82,7 @@ from apass.relay.ir.ndarray import NDArray
 from apass.relay.ir.scope_builder import ScopeBuilder
 from apass.relay.ir.ty import (
     Any,
+    DimExpr,
     FuncType,
     GlobalTypeVar,
     IncompleteType,
@@ -119,6 +120,7 @@ __all__: list[str] = [
     "Constant",
     "Constructor",
     "DictAttrs",
+    "DimExpr",
     "EvaluationError",
     "Expr",
     "ExprFunctor",

@@ -3,6 +3,7 @@
 from apass.relay.ir.ty import (
     Any,
     Dim,
+    DimExpr,
     FuncType,
     GlobalTypeVar,
     IncompleteType,
@@ -24,6 +25,7 @@ from apass.relay.ir.ty import (
 __all__ = [
     "Any",
     "Dim",
+    "DimExpr",
     "FuncType",
     "GlobalTypeVar",
     "IncompleteType",

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from apass.errors import did_you_mean
 from apass.relay.errors import EvaluationError
 from apass.relay.interpreter.evaluate import evaluate
-from apass.relay.interpreter.values import ADTValue, RefValue, Value
+from apass.relay.interpreter.values import ADTValue, RefValue, Value, to_argument
 from apass.relay.ir.expr import Constant, Expr, GlobalVar, Var
 from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
@@ -62,7 +62,11 @@ class Executor:
         def run(*args: object, **params: object) -> object:
             if func.params and not args and not params:
                 raise EvaluationError(f"the function requires {len(func.params)} arguments, got none")
-            return _to_tvm(evaluate(func, *args, mod=self.mod, **params))
+            values: list[object] = [_argument(arg, param) for arg, param in zip(args, func.params, strict=False)]
+            values += args[len(func.params) :]
+            by_name = {param.name_hint: param for param in func.params}
+            named = {name: _argument(arg, by_name.get(name)) for name, arg in params.items()}
+            return _to_tvm(evaluate(func, *values, mod=self.mod, **named))
 
         return run
 
@@ -93,6 +97,12 @@ def create_executor(
     if params is not None:
         module = module.with_functions({"main": bind_params_by_name(module["main"], params)})
     return Executor(module)
+
+
+def _argument(arg: object, param: Var | None) -> Value:
+    if param is None:  # `evaluate` reports that there is no such parameter
+        return to_argument(arg, None)
+    return to_argument(arg, param.type_annotation, f"argument {param.name_hint}")
 
 
 def _to_tvm(value: Value) -> Value:

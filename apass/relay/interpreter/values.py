@@ -3,16 +3,27 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeGuard
+from typing import Final, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
 from apass.relay.errors import EvaluationError
 from apass.relay.ir.adt import Constructor
+from apass.relay.ir.expr import Constant
 from apass.relay.ir.ndarray import Array
 from apass.relay.ir.ty import TensorType, TupleType, Type
 
-__all__ = ["ADTValue", "FunctionValue", "RefValue", "Value", "describe_value", "is_array", "plain_array", "to_value"]
+__all__ = [
+    "ADTValue",
+    "FunctionValue",
+    "RefValue",
+    "Value",
+    "describe_value",
+    "is_array",
+    "plain_array",
+    "to_argument",
+    "to_value",
+]
 
 _RANKS: Final = {"b": 0, "i": 1, "u": 1, "f": 2}
 """Ranks of numpy's kinds of numbers. A number converts to a kind of equal or higher rank."""
@@ -119,6 +130,49 @@ def to_value(obj: object, ty: Type | None = None, name: str = "the value") -> "V
     return plain_array(array)
 
 
+def to_argument(obj: object, ty: Type | None, name: str = "the argument") -> "Value":
+    """Convert an argument of an executor to a value, as TVM's executors do.
+
+    Arrays and numbers are converted to the element type of the parameter. A Constant is its data. A list or tuple for a
+    parameter of a tuple type is a tuple.
+
+    Raises:
+        EvaluationError: if the object does not have the type after the conversion.
+
+    >>> to_argument([1, np.arange(2.0)], TupleType([TensorType((), "float32"), TensorType((2,), "int8")]))
+    (array(1., dtype=float32), array([0, 1], dtype=int8))
+    """
+    items = _items_of(obj)
+    if items is not None and (isinstance(ty, TupleType) or (ty is None and not _are_numbers(items))):
+        types = ty.fields if isinstance(ty, TupleType) and len(ty.fields) == len(items) else [None] * len(items)
+        pairs = enumerate(zip(items, types, strict=True))
+        fields = [to_argument(item, field, f"field {index} of {name}") for index, (item, field) in pairs]
+        return to_value(tuple(fields), ty, name)
+    value = to_value(obj.data if isinstance(obj, Constant) else obj, None, name)
+    if isinstance(ty, TensorType) and is_array(value):
+        try:
+            value = value.astype(ty.dtype)
+        except TypeError:
+            raise EvaluationError(f"{name} must be of type {ty}, but numpy has no element type {ty.dtype}") from None
+    return to_value(value, ty, name)
+
+
+def _items_of(obj: object) -> Sequence[object] | None:
+    return cast("Sequence[object]", obj) if isinstance(obj, list | tuple) else None
+
+
+def _are_numbers(items: object) -> bool:
+    """Return whether a list contains numbers and lists of numbers only."""
+    stack: list[object] = [items]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, list):
+            stack += item
+        elif not isinstance(item, int | float):
+            return False
+    return True
+
+
 def _to_tuple(items: Sequence[object], ty: TupleType | None, name: str) -> "tuple[Value, ...]":
     types: Sequence[Type | None] = [None] * len(items) if ty is None else ty.fields
     if len(types) != len(items):
@@ -130,7 +184,10 @@ def _to_tuple(items: Sequence[object], ty: TupleType | None, name: str) -> "tupl
 
 
 def _to_array(obj: object, ty: TensorType | None, name: str) -> Array:
-    array: Array = np.asarray(obj)
+    try:
+        array: Array = np.asarray(obj)
+    except ValueError as error:
+        raise EvaluationError(f"{name} must be an array, but its rows differ in length: {error}") from None
     if array.dtype.kind not in _RANKS:
         raise EvaluationError(f"{name} must be an array, a number or a tuple of these, got {obj!r}")
     if isinstance(obj, np.generic):

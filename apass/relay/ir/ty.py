@@ -6,11 +6,13 @@ from enum import IntEnum
 from typing import Final, SupportsIndex, TypeAlias
 
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.dim import Any, Dim, DimExpr, ShapeVar
 
 __all__ = [
     "Any",
     "Compound",
     "Dim",
+    "DimExpr",
     "FuncType",
     "GlobalTypeVar",
     "IncompleteType",
@@ -197,34 +199,6 @@ class Type:
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Any:
-    """A dimension known only at run time, printed as `?`. All `Any()` are equal."""
-
-    def __str__(self) -> str:
-        """Return Relay's text."""
-        return "?"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ShapeVar:
-    """A named symbolic dimension, such as the batch size. Equal only to itself.
-
-    TVM uses `te.var` in a shape.
-    """
-
-    name: str
-    """The printed name."""
-
-    def __str__(self) -> str:
-        """Return Relay's text."""
-        return self.name
-
-
-Dim: TypeAlias = int | Any | ShapeVar
-"""A dimension of a tensor."""
-
-
 @dataclass(frozen=True, slots=True, init=False)
 class TensorType(Type):
     """The type of a tensor: shape and element type. A scalar has the empty shape.
@@ -275,7 +249,7 @@ class TensorType(Type):
 
 
 def _dim(dim: object) -> Dim:
-    if type(dim) is int or isinstance(dim, Any | ShapeVar):
+    if type(dim) is int or isinstance(dim, Any | ShapeVar | DimExpr):
         return dim
     if isinstance(dim, SupportsIndex):
         return dim.__index__()
@@ -491,8 +465,9 @@ class FuncType(Compound, Type):
 
     @property
     def head(self) -> tuple[Hashable, ...]:
-        """The numbers of type parameters, parameters and constraints."""
-        return (len(self.type_params), len(self.arg_types), len(self.type_constraints))
+        """The kinds of the type parameters, and the numbers of parameters and constraints."""
+        kinds = tuple([param.kind for param in self.type_params])
+        return (kinds, len(self.arg_types), len(self.type_constraints))
 
     @property
     def parts(self) -> tuple[Hashable, ...]:

@@ -2,17 +2,20 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import index
+from typing import SupportsIndex
 
 from apass.errors import did_you_mean
 from apass.relay.errors import TypeInferenceError
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.expr import Call, Constant, Expr, Op
 from apass.relay.ir.ndarray import Array
-from apass.relay.ir.ty import TensorType, Type
+from apass.relay.ir.ty import Dim, TensorType, Type
+from apass.relay.op.define.dims import shape_text, static_dims
 from apass.relay.op.define.layout import convert_array, parse_layout
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.nn.relations import layout_like, out_type, shape_in_layout, tensors
-from apass.relay.op.nn.windows import DATA_LAYOUTS, ints
+from apass.relay.op.nn.windows import DATA_LAYOUTS
 from apass.relay.op.resize_kernel import COORDINATES, METHODS, ROUNDINGS, Resizing, resized
 
 __all__ = ["Resize1DAttrs", "Resize2DAttrs", "Resize3DAttrs", "ResizeAttrs", "resize1d", "resize2d", "resize3d"]
@@ -22,7 +25,7 @@ __all__ = ["Resize1DAttrs", "Resize2DAttrs", "Resize3DAttrs", "ResizeAttrs", "re
 class ResizeAttrs(Attrs):
     """The attributes that resize1d, resize2d and resize3d share."""
 
-    size: tuple[int, ...]
+    size: tuple[Dim, ...]
     """The spatial dimensions of the result."""
     layout: str
     """The layout of the data and of the result."""
@@ -84,7 +87,7 @@ def _define(name: str, attrs_type: type[ResizeAttrs], rank: int) -> Op:
 def _resized_type(op: str, rank: int, data: TensorType, attrs: ResizeAttrs) -> TensorType:
     plain = DATA_LAYOUTS[rank]
     layout = layout_like(op, "layout", attrs.layout, plain)
-    if len(attrs.size) != rank or any(size < 1 for size in attrs.size):
+    if len(attrs.size) != rank or any(isinstance(size, int) and size < 1 for size in attrs.size):
         raise TypeInferenceError(f"{op}: size must be {rank} positive numbers, got {attrs.size}")
     for field, value, known in (
         ("method", attrs.method, METHODS),
@@ -108,7 +111,10 @@ def _compute(attrs: ResizeAttrs, data: Array) -> Array:
         cubic_alpha=attrs.cubic_alpha,
         cubic_exclude=bool(attrs.cubic_exclude),
     )
-    out = resized(convert_array(data, layout, plain), attrs.size, options)
+    sizes = static_dims(attrs.size)
+    if sizes is None:
+        raise ValueError(f"the size {shape_text(attrs.size)} is symbolic; only the type of the result is known")
+    out = resized(convert_array(data, layout, plain), sizes, options)
     return convert_array(out.astype(attrs.out_dtype or data.dtype, copy=False), plain, layout)
 
 
@@ -117,17 +123,18 @@ _RESIZE2D = _define("image.resize2d", Resize2DAttrs, 2)
 _RESIZE3D = _define("image.resize3d", Resize3DAttrs, 3)
 
 
-def _sizes(size: int | Iterable[int] | Expr, rank: int) -> tuple[int, ...]:
+def _sizes(size: Dim | Iterable[Dim] | Expr, rank: int) -> tuple[Dim, ...]:
     if isinstance(size, Constant):
         return tuple(int(item) for item in size.data.numpy().ravel().tolist())
     if isinstance(size, Expr):
         raise TypeError(f"size must be numbers or a constant, got {size!r}; fold it to a constant first")
-    return ints(size, rank)
+    dims = tuple(size) if isinstance(size, Iterable) else (size,) * rank
+    return tuple(index(dim) if isinstance(dim, SupportsIndex) else dim for dim in dims)
 
 
 def _attrs(
     attrs_type: type[ResizeAttrs],
-    size: tuple[int, ...],
+    size: tuple[Dim, ...],
     layout: str,
     interpolation: tuple[str, str, str],
     cubic: tuple[float, int],
@@ -165,7 +172,7 @@ def resize1d(
 
 def resize2d(
     data: Expr,
-    size: int | Iterable[int] | Expr,
+    size: Dim | Iterable[Dim] | Expr,
     layout: str = "NCHW",
     method: str = "linear",
     coordinate_transformation_mode: str = "half_pixel",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any as Anything
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from apass.relay.ir.adt import (
     TypeData,
 )
 from apass.relay.ir.attrs import Attrs, DictAttrs
+from apass.relay.ir.dim import Quotient
 from apass.relay.ir.expr import (
     Call,
     Constant,
@@ -42,6 +43,7 @@ from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import NDArray
 from apass.relay.ir.ty import (
     Any,
+    DimExpr,
     FuncType,
     GlobalTypeVar,
     IncompleteType,
@@ -55,7 +57,7 @@ from apass.relay.ir.ty import (
     TypeVar,
 )
 
-__all__ = ["CanonicalForm", "Head", "Token"]
+__all__ = ["CanonicalForm", "FloatText", "Head", "Token", "floats_in"]
 
 Head: TypeAlias = tuple[object, ...]
 """The data of a node without its children: its class and its fields that are not nodes."""
@@ -82,6 +84,8 @@ class CanonicalForm:
 
     free: Callable[[object], object] | None
     """Returns the identity of a free variable. If None, free variables are treated like bound ones."""
+    ignores_floats: bool = False
+    """Whether the values of floats in attributes are left out."""
     heads: dict[Head, int] = field(default_factory=dict[Head, int])
     """The number of each head."""
     stream: list[int] = field(default_factory=list[int])
@@ -91,6 +95,8 @@ class CanonicalForm:
     _numbers: dict[int, int] = field(default_factory=dict[int, int])
     _values: dict[tuple[int, ...], int] = field(default_factory=dict[tuple[int, ...], int])
     _bound: set[int] = field(default_factory=set[int])
+    _entries: dict[int, tuple[object, ...]] = field(default_factory=dict[int, tuple[object, ...]])
+    """The keys and values of each map with variables as keys, in the order of the variables."""
 
     def __eq__(self, other: object) -> bool:
         """Return whether the added nodes are structurally equal."""
@@ -128,7 +134,7 @@ class CanonicalForm:
             node = stack.pop()
             if node is _READY:  # all children of the last of `entered` have numbers
                 node = entered.pop()
-                head, children = _parts(node)
+                head, children = self.parts(node)
                 self._number(node, head, tuple([numbers[id(child)] for child in children]))
                 continue
             if id(node) in numbers:
@@ -140,11 +146,32 @@ class CanonicalForm:
             if not children:
                 self._number(node, head, ())
                 continue
+            if head[0] == _NODE_MAP:
+                children = self._entries[id(node)] = self._sorted(children)
             if type(node) in _BINDERS:
                 self._bound.update(map(id, _bound_by(node)))
             entered.append(node)
             stack.append(_READY)
             stack += children[::-1]
+
+    def parts(self, node: object) -> tuple[Head, tuple[object, ...]]:
+        """Return the head and the children of a node that was added."""
+        head, children = _parts(node)
+        return head, self._entries.get(id(node), children) if self._entries else children
+
+    def _sorted(self, entries: tuple[object, ...]) -> tuple[object, ...]:
+        """Return the keys and values of a map, in the order of the numbers of the keys."""
+
+        def order(pair: tuple[object, object]) -> tuple[int, str]:
+            key = pair[0]
+            if id(key) in self._numbers:
+                return self._numbers[id(key)], ""
+            is_variable = type(key) in _VARIABLES
+            name = getattr(key, "name_hint", "") if not is_variable or self.free is None else self.free(key)
+            return len(self.nodes), str(name)
+
+        pairs = sorted(zip(entries[::2], entries[1::2], strict=True), key=order)
+        return tuple([item for pair in pairs for item in pair])
 
     def _add_module(self, mod: IRModule) -> None:
         """Add a module. Nodes shared between functions count as distinct."""
@@ -162,6 +189,8 @@ class CanonicalForm:
     def _number(self, node: object, head: Head, children: tuple[int, ...]) -> None:
         """Assign to a node the number of an equal node, or the next number."""
         kind = type(node)
+        if self.ignores_floats and kind not in _SHARED:
+            head = _without_floats(head)
         if kind in _VARIABLES and self.free is not None and id(node) not in self._bound:
             head = (*head, "free", self.free(node))
         token = (self.heads.setdefault(head, len(self.heads)), len(children), *children)
@@ -260,6 +289,17 @@ def _tensor_type(ty: TensorType) -> _Parts:
     return ("TensorType", ty.dtype), ty.shape
 
 
+def _dim_expr(dim: DimExpr) -> _Parts:
+    head: list[object] = ["DimExpr"]
+    factors: list[object] = []
+    for monomial, coefficient in dim.terms.items():
+        head.append((coefficient, len(monomial)))
+        for factor, power in sorted(monomial, key=lambda item: str(item[0])):
+            head.append(power)
+            factors.append(factor)
+    return tuple(head), tuple(factors)
+
+
 def _func_type(ty: FuncType) -> _Parts:
     head = ("FuncType", len(ty.type_params), len(ty.arg_types))
     return head, (*ty.type_params, *ty.arg_types, ty.ret_type, *ty.type_constraints)
@@ -282,7 +322,13 @@ def _attrs(attrs: Attrs) -> _Parts:
 
 
 def _mapping(entries: Mapping[Anything, object] | DictAttrs) -> _Parts:
-    return _named("Map", sorted(entries.items()))
+    if all(isinstance(key, str) for key in entries):
+        return _named("Map", sorted(entries.items()))
+    return (_NODE_MAP, len(entries)), tuple([item for pair in entries.items() for item in pair])
+
+
+_NODE_MAP: Final = "NodeMap"
+"""The kind of a map whose keys are nodes, such as the parameters of a function."""
 
 
 def _named(kind: str, entries: Iterable[tuple[str, object]]) -> _Parts:
@@ -309,13 +355,45 @@ def _is_scalar(value: object) -> bool:
 def _scalar(value: object) -> str:
     """Return the text of a scalar; numpy scalars and enum members equal plain ones."""
     if isinstance(value, _NUMPY_SCALAR):
-        return repr(np.asarray(value).tolist())
+        value = np.asarray(value).tolist()
     if isinstance(value, _DTYPE):
         return repr(str(value))
-    for kind in (bool, int, float, str):
+    if isinstance(value, float):
+        return FloatText(float(value))
+    for kind in (bool, int, str):
         if isinstance(value, kind):
             return repr(kind(value))
     return repr(value)
+
+
+class FloatText(str):
+    """The text of a float in a head."""
+
+    __slots__ = ()
+
+
+def floats_in(head: Head) -> Iterator[float]:
+    """Iterate over the floats in a head."""
+    for item in head:
+        if type(item) is FloatText:
+            yield float(item)
+        elif _is_float_field(item):
+            yield float(item[1])
+
+
+def _without_floats(head: Head) -> Head:
+    zero = FloatText(0)
+    return tuple(
+        [zero if type(item) is FloatText else (item[0], zero) if _is_float_field(item) else item for item in head]
+    )
+
+
+def _is_float_field(item: object) -> "TypeGuard[tuple[str, FloatText]]":
+    """Return whether an item of a head is the name and the value of a float."""
+    if type(item) is not tuple:
+        return False
+    field = cast("tuple[object, ...]", item)
+    return len(field) == 2 and type(field[1]) is FloatText
 
 
 _READERS: Final[dict[type, Callable[[Anything], _Parts]]] = {
@@ -342,6 +420,8 @@ _READERS: Final[dict[type, Callable[[Anything], _Parts]]] = {
     TypeData: _type_data,
     Any: lambda _: (("Any",), ()),
     ShapeVar: lambda _: (("ShapeVar",), ()),
+    DimExpr: _dim_expr,
+    Quotient: lambda quotient: (("Quotient",), (quotient.dividend, quotient.divisor)),
     TensorType: _tensor_type,
     TupleType: lambda ty: (("TupleType",), ty.fields),
     RefType: lambda ty: (("RefType",), (ty.value,)),

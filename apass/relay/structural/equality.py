@@ -6,6 +6,7 @@ Lets and patterns, and type parameters. The rules in detail:
 - A free variable equals only itself. With `map_free_vars`, free variables are matched one to one.
 - Calls, tuples, functions and variables are nodes of a graph: a call that is used twice differs from two equal calls.
   Sharing between functions of a module does not matter.
+- Floats in attributes are equal if they differ by less than 1e-9, as in TVM. Hashes ignore them; fingerprints do not.
 - Constants are compared by element type, shape and bits. Operators, tuple fields, attributes and types are compared by
   value.
 - Global variables, and the functions and data types of a module, are compared by name. Their order does not matter.
@@ -16,14 +17,18 @@ Other operands raise TypeError. Time is linear in the size, and depth is not lim
 """
 
 from hashlib import blake2b
-from itertools import islice
+from itertools import chain, islice
+from typing import Final
 
 from apass.relay.ir.expr import Expr, Var
 from apass.relay.ir.post_order import post_order
 from apass.relay.ir.ty import TypeVar
-from apass.relay.structural.canonical import CanonicalForm
+from apass.relay.structural.canonical import CanonicalForm, floats_in
 
 __all__ = ["assert_structural_equal", "exact_fingerprint", "fingerprint", "structural_equal", "structural_hash"]
+
+_TOLERANCE: Final = 1e-9
+"""The difference below which two floats in attributes are equal, as in TVM's `BaseValueEqual`."""
 
 
 def structural_equal(lhs: object, rhs: object, map_free_vars: bool = False) -> bool:
@@ -37,7 +42,36 @@ def structural_equal(lhs: object, rhs: object, map_free_vars: bool = False) -> b
     """
     if lhs is rhs:
         return True
-    return _form(lhs, map_free_vars) == _form(rhs, map_free_vars)
+    left, right = _form(lhs, map_free_vars), _form(rhs, map_free_vars)
+    return left == right or _are_close(lhs, rhs, left, right)
+
+
+def _are_close(lhs: object, rhs: object, left: CanonicalForm, right: CanonicalForm) -> bool:
+    """Return whether programs with different forms differ only in close floats.
+
+    Such floats are no equivalence classes, so a form cannot represent them.
+    """
+    if next(chain.from_iterable(map(floats_in, left.heads)), None) is None:
+        return False
+    left, right = (_form(node, left.free is None, ignores_floats=True) for node in (lhs, rhs))
+    if left != right:
+        return False
+    # The forms agree, so both programs have the same nodes and children.
+    stack = [(lhs, rhs)]
+    seen: set[tuple[int, int]] = set()
+    while stack:
+        pair = stack.pop()
+        (lhs_head, lhs_children), (rhs_head, rhs_children) = left.parts(pair[0]), right.parts(pair[1])
+        if lhs_head != rhs_head:
+            floats = zip(floats_in(lhs_head), floats_in(rhs_head), strict=True)
+            if any(a != b and not abs(a - b) < _TOLERANCE for a, b in floats):
+                return False
+        for children in zip(lhs_children, rhs_children, strict=True):
+            key = (id(children[0]), id(children[1]))
+            if children[0] is not children[1] and key not in seen:
+                seen.add(key)
+                stack.append(children)
+    return True
 
 
 def structural_hash(node: object, map_free_vars: bool = False) -> int:
@@ -45,7 +79,7 @@ def structural_hash(node: object, map_free_vars: bool = False) -> int:
 
     Without `map_free_vars`, the hash of a free variable is valid only in this process.
     """
-    return int(_form(node, map_free_vars).digest()[:15], 16)
+    return int(_form(node, map_free_vars, ignores_floats=True).digest()[:15], 16)
 
 
 def fingerprint(node: object) -> str:
@@ -78,7 +112,7 @@ def assert_structural_equal(lhs: object, rhs: object, map_free_vars: bool = Fals
 
     """
     left, right = _form(lhs, map_free_vars), _form(rhs, map_free_vars)
-    if left == right:
+    if left == right or _are_close(lhs, rhs, left, right):
         return
     path = _first_difference(left, right)
     lhs_number, rhs_number = path[-1]
@@ -92,8 +126,8 @@ def assert_structural_equal(lhs: object, rhs: object, map_free_vars: bool = Fals
     )
 
 
-def _form(node: object, map_free_vars: bool) -> CanonicalForm:
-    form = CanonicalForm(free=None if map_free_vars else id)
+def _form(node: object, map_free_vars: bool, ignores_floats: bool = False) -> CanonicalForm:
+    form = CanonicalForm(free=None if map_free_vars else id, ignores_floats=ignores_floats)
     form.add(node)
     return form
 

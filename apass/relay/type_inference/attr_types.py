@@ -8,7 +8,7 @@ from typing import Final, SupportsFloat, SupportsIndex, cast, get_args, get_orig
 from apass.relay.errors import shortened
 from apass.relay.ir.attrs import Attrs, DictAttrs
 from apass.relay.ir.expr import Op
-from apass.relay.ir.ty import Any, ShapeVar
+from apass.relay.ir.ty import Any, DimExpr, ShapeVar
 
 __all__ = ["attrs_fault"]
 
@@ -62,7 +62,7 @@ def _is_sequence(value: object) -> bool:
 
 def _is_int(value: object) -> bool:
     # A dimension may be symbolic. TVM writes a bool as an int, and the other way round.
-    return isinstance(value, SupportsIndex | Any | ShapeVar)
+    return isinstance(value, SupportsIndex | Any | ShapeVar | DimExpr)
 
 
 def _is_float(value: object) -> bool:

@@ -8,6 +8,7 @@ from apass.relay.errors import TypeInferenceError
 from apass.relay.ir.ty import (
     Any,
     Dim,
+    DimExpr,
     FuncType,
     IncompleteType,
     RefType,
@@ -260,10 +261,7 @@ class TypeUnifier:
         return rhs if unified == rhs else unified
 
     def _unify_dims(self, lhs: Dim, rhs: Dim) -> Dim | None:
-        if isinstance(lhs, ShapeVar):
-            lhs = self._dims.get(lhs, lhs)
-        if isinstance(rhs, ShapeVar):
-            rhs = self._dims.get(rhs, rhs)
+        lhs, rhs = self._known_dim(lhs), self._known_dim(rhs)
         if lhs == rhs:
             return lhs
         if isinstance(lhs, Any) or isinstance(rhs, Any):
@@ -275,6 +273,12 @@ class TypeUnifier:
             self._dims[rhs] = lhs
             return lhs
         return None
+
+    def _known_dim(self, dim: Dim) -> Dim:
+        """Return a dimension with the numbers that variables were unified with."""
+        if isinstance(dim, DimExpr) and self._dims:
+            return dim.replaced(self._dims)
+        return self._dims.get(dim, dim) if isinstance(dim, ShapeVar) else dim
 
     def _all_complete(self, ty: Type) -> bool:
         """Compute `is_complete` for a type and all its parts, in post-order."""

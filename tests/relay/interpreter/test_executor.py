@@ -7,7 +7,7 @@ import pytest
 
 from apass import relay
 from apass.relay.adt import Constructor
-from apass.relay.expr import Call, Expr, GlobalVar, RefCreate, Tuple
+from apass.relay.expr import Call, Expr, GlobalVar, RefCreate, Tuple, TupleGetItem
 from apass.relay.function import Function
 from apass.relay.interpreter.executor import create_executor
 from apass.relay.interpreter.values import ADTValue, RefValue
@@ -16,6 +16,7 @@ from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import NDArray
 from apass.relay.op.elementwise.arithmetic import add, multiply
 from apass.relay.parser import parse
+from apass.relay.ty import TensorType, TupleType
 
 X, Y = var("x", shape=(2,)), var("y", shape=(2,))
 ONE_TWO = np.array([1, 2], "float32")
@@ -105,3 +106,41 @@ def test_invalid_kind_or_missing_arguments_raise() -> None:
         create_executor("debugg")
     with pytest.raises(relay.EvaluationError, match="the function requires 1 arguments, got none"):
         result(create_executor().evaluate(Function([X], X)))
+
+
+@pytest.mark.parametrize("arg", [np.array([1, 2]), [1, 2], const([1.0, 2.0], "float64"), NDArray.of([1.0, 2.0])])
+def test_arguments_get_element_type_of_parameter(arg: object) -> None:
+    value = result(create_executor().evaluate(Function([X], add(X, X))), arg)
+    assert isinstance(value, NDArray)
+    assert (value.dtype, value.tolist()) == (np.dtype("float32"), [2, 4])
+    assert numbers(result(create_executor().evaluate(Function([X], add(X, X))), x=arg)) == [2, 4]
+
+
+def test_numbers_and_lists_are_scalars_and_tuples() -> None:
+    scalar = var("s", shape=(), dtype="int64")
+    pair = var("pair", TupleType([TensorType((2,)), TupleType([TensorType((), "int8")])]))
+    body = Tuple([TupleGetItem(pair, 0), TupleGetItem(TupleGetItem(pair, 1), 0), scalar])
+    func = create_executor().evaluate(Function([pair, scalar], body))
+    value = result(func, [[1, 2], [const(3)]], 4.0)
+    assert isinstance(value, tuple)
+    assert [(str(field.dtype), field.tolist()) for field in cast("tuple[NDArray, ...]", value)] == [
+        ("float32", [1, 2]),
+        ("int8", 3),
+        ("int64", 4),
+    ]
+    untyped = var("untyped")
+    fields = result(create_executor().evaluate(Function([untyped], untyped)), [ONE_TWO, 3])
+    assert list(map(numbers, cast("tuple[object, ...]", fields))) == [[1, 2], 3]
+
+
+@pytest.mark.parametrize(
+    ("arg", "message"),
+    [
+        ("text", "argument x must be an array, a number or a tuple of these, got 'text'"),
+        ([1, 2, 3], r"argument x must be of type Tensor\[\(2\), float32\], got float32\[3\]"),
+        ([[1], [1, 2]], "argument x must be an array, but its rows differ in length"),
+    ],
+)
+def test_arguments_of_other_shape_raise(arg: object, message: str) -> None:
+    with pytest.raises(relay.EvaluationError, match=message):
+        result(create_executor().evaluate(Function([X], X)), arg)

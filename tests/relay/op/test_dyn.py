@@ -140,9 +140,16 @@ def test_vector_of_unknown_length_is_rejected() -> None:
     assert "names to drop" in refusal(op.squeeze(tensor(2), many))
 
 
-def test_computed_shape_accepts_only_two_codes() -> None:
-    with pytest.raises(EvaluationError, match="can contain only the codes 0 and -1"):
-        evaluate(op.reshape(_DATA, Var("shape")), np.array([-3, 4]))
+def test_computed_shape_accepts_only_three_codes() -> None:
+    with pytest.raises(EvaluationError, match="can contain only the codes 0, -1 and -3"):
+        evaluate(op.reshape(_DATA, Var("shape")), np.array([-2, 4]))
+
+
+def test_computed_shape_joins_two_axes() -> None:
+    data = const(np.zeros((2, 3, 4), "float32"))
+    joined = evaluate(op.reshape(data, Var("shape")), np.array([-3, 0]))
+    assert isinstance(joined, np.ndarray)
+    assert joined.shape == (6, 4)
 
 
 def test_computed_bounds_are_rejected_with_axes() -> None:

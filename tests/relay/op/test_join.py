@@ -6,7 +6,7 @@ import pytest
 from apass.relay import op
 from apass.relay.expr import Tuple, TupleGetItem
 from apass.relay.ir.expr import const, var
-from apass.relay.ty import Any, TensorType, TupleType
+from apass.relay.ty import Any, ShapeVar, TensorType, TupleType
 from tests.relay.op.values import lists, numbers, refusal, result_type, tensor, value, values
 
 _A, _B = numbers([[1, 2]]), numbers([[3, 4], [5, 6]])
@@ -32,9 +32,20 @@ def test_joining_no_tensors_is_rejected() -> None:
 
 
 def test_symbolic_dimensions_follow_from_other_tensors() -> None:
-    assert result_type(op.concatenate([tensor(2, Any()), tensor(3, 4)], 0)) == "Tensor[(5, 4), float32]"
+    assert result_type(op.concatenate([tensor(2, Any()), tensor(3, 4)], 0)) == "Tensor[(5, ?), float32]"
     assert result_type(op.concatenate([tensor(Any(), 4), tensor(3, 4)], 0)) == "Tensor[(?, 4), float32]"
-    assert result_type(op.stack([tensor(Any()), tensor(4)], 0)) == "Tensor[(2, 4), float32]"
+    assert result_type(op.concatenate([tensor(Any(), Any()), tensor(3, 4)], 0)) == "Tensor[(?, 4), float32]"
+    assert result_type(op.stack([tensor(Any()), tensor(4)], 0)) == "Tensor[(2, ?), float32]"
+    assert result_type(op.stack([tensor(4), tensor(Any())], 0)) == "Tensor[(2, 4), float32]"
+
+
+def test_variables_give_sums_and_quotients() -> None:
+    n = ShapeVar("n")
+    assert result_type(op.concatenate([tensor(n, 4), tensor(3, n)], 0)) == "Tensor[(n + 3, 4), float32]"
+    assert result_type(op.concatenate([tensor(n), tensor(n)], 0)) == "Tensor[(2*n), float32]"
+    halves = "(Tensor[(2, n//2), float32], Tensor[(2, n//2), float32])"
+    assert result_type(op.split(tensor(2, n), 2, 1)) == halves
+    assert result_type(op.split(tensor(n), (3,))) == "(Tensor[(3), float32], Tensor[(n - 3), float32])"
 
 
 def test_tensors_that_differ_are_rejected() -> None:

@@ -75,4 +75,7 @@ def test_slice_like_shortens_axes_to_another_tensor() -> None:
     assert result_type(op.slice_like(tensor(5, 6, 7), tensor(2, 3), [0, 1])) == "Tensor[(2, 3, 7), float32]"
     message = "slice_like: (2, 3) is shorter than (4, 3); slice_like cannot lengthen an axis"
     assert refusal(op.slice_like(tensor(2, 3), tensor(4, 3))) == message
-    assert "has no axes (0, 1) to shorten" in refusal(op.slice_like(tensor(2, 3), tensor(2)))
+    assert result_type(op.slice_like(tensor(2, 3), tensor(1))) == "Tensor[(1, 3), float32]"
+    assert result_type(op.slice_like(tensor(2, 3), tensor(1, 2, 3))) == "Tensor[(1, 2), float32]"
+    np.testing.assert_array_equal(value(op.slice_like(const(_DATA), const(np.zeros(2)))), _DATA[:2])
+    assert "has no axes (0, 1) to shorten" in refusal(op.slice_like(tensor(2, 3), tensor(2), [0, 1]))

@@ -332,3 +332,51 @@ def test_containers_arrays_and_scalars_are_compared() -> None:
 def test_comparing_other_object_raises() -> None:
     with pytest.raises(TypeError, match="cannot compare a set by structure"):
         structural_equal([{1}], [{1}])
+
+
+@pytest.mark.parametrize("wrap", [lambda attrs: attrs, lambda attrs: Call(OP, [], attrs), lambda attrs: [attrs, attrs]])
+def test_floats_are_equal_within_a_tolerance(wrap: Callable[[object], object]) -> None:
+    rates = [PoolAttrs(rate=0.5), PoolAttrs(rate=0.5 + 5e-10), PoolAttrs(rate=0.5 + 2e-9)]
+    first, near, far = map(wrap, rates)
+    assert equal(first, near)
+    assert equal(near, first)
+    assert not structural_equal(first, far)
+    assert not structural_equal(near, far)
+    # Nodes that share attributes on one side only are equal too.
+    assert structural_equal([rates[0], rates[0]], [rates[0], rates[1]])
+    assert structural_equal(1.0, 1.0 + 1e-10)
+    assert not structural_equal([1.0, "a"], [1.0 + 1e-10, "b"])
+    nan = PoolAttrs(rate=float("nan"))
+    assert structural_equal(wrap(nan), wrap(PoolAttrs(rate=float("nan"))))
+    assert not structural_equal(wrap(nan), first)
+
+
+def test_nested_lists_of_floats_take_linear_time() -> None:
+    first: object = 1.0
+    second: object = 1.0 + 1e-10
+    for _ in range(100):
+        first, second = [first, first], [second, second]
+    assert structural_equal(first, second)
+
+
+def test_kinds_of_type_parameters_matter() -> None:
+    a, b, dim = TypeVar("a"), TypeVar("b"), TypeVar("n", Kind.ShapeVar)
+    plain = FuncType([FLOAT], FLOAT, [a])
+    assert equal(plain, FuncType([FLOAT], FLOAT, [b]))
+    assert not structural_equal(plain, FuncType([FLOAT], FLOAT, [dim]))
+    assert plain != FuncType([FLOAT], FLOAT, [dim])
+
+
+def test_parameters_as_keys_of_attributes_are_mapped() -> None:
+    def func(names: str, swapped: bool) -> Function:
+        first, second = Var(names[0]), Var(names[1])
+        values = {first: const(1), second: const(2)}
+        entries = dict(reversed(values.items())) if swapped else values
+        return Function([first, second], Tuple([first, second]), attrs={"Params": entries})
+
+    assert equal(func("ab", False), func("xy", True))
+    other = Function([a := Var("a"), b := Var("b")], Tuple([a, b]), attrs={"Params": {a: const(2), b: const(1)}})
+    assert not structural_equal(func("ab", False), other)
+    free = Var("free")
+    assert equal({free: 1, F: 2}, {F: 2, free: 1})
+    assert not structural_equal({free: 1}, {Var("free"): 1})

@@ -93,18 +93,14 @@ def combine_dims(rule: Callable[..., int], *dims: Dim) -> Dim:
 def product(dims: Iterable[Dim]) -> Dim:
     """Return the product of dimensions.
 
-    The product with a symbolic dimension is `Any()`. If all other dimensions are 1, it is the symbolic dimension.
+    The product with `Any()` is `Any()`, unless all others are 1 or one of them is 0.
     """
     factors = [dim for dim in dims if dim != 1]
     if 0 in factors:
         return 0
-    if len(factors) == 1:
-        return factors[0]
-    total = 1
+    total: Dim = 1
     for dim in factors:
-        if not isinstance(dim, int):
-            return Any()
-        total *= dim
+        total = total * dim
     return total
 
 
@@ -116,14 +112,14 @@ def add_to_dim(dim: Dim, more: int) -> Dim:
     """
     if more == 0:
         return dim
-    return dim + more if isinstance(dim, int) else Any()
+    return dim + more
 
 
 def divide_dim(dim: Dim, divisor: int) -> Dim:
     """Return a dimension divided by `divisor`, rounded down."""
     if divisor == 1:
         return dim
-    return dim // divisor if isinstance(dim, int) else Any()
+    return dim // divisor
 
 
 def broadcast_dims(*shapes: Sequence[Dim]) -> tuple[Dim, ...]:

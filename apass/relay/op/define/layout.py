@@ -6,7 +6,7 @@ from functools import cache
 from typing import Final
 
 from apass.relay.ir.ndarray import Array
-from apass.relay.ir.ty import Any, Dim
+from apass.relay.ir.ty import Dim
 
 __all__ = ["Layout", "convert_array", "convert_shape", "parse_layout"]
 
@@ -106,7 +106,7 @@ def _whole(shape: tuple[Dim, ...], layout: Layout, letter: str) -> Dim:
     block = shape[layout.index(letter.lower())]
     if isinstance(block, int) and block != layout.factor(letter):
         raise ValueError(f"layout {layout} has blocks of {layout.factor(letter)}, but the tensor has blocks of {block}")
-    return dim * layout.factor(letter) if isinstance(dim, int) else Any()
+    return dim * layout.factor(letter)
 
 
 def _part(whole: Dim, layout: Layout, letter: str, size: int) -> Dim:
@@ -115,9 +115,7 @@ def _part(whole: Dim, layout: Layout, letter: str, size: int) -> Dim:
     factor = layout.factor(letter)
     if factor == 1:
         return whole
-    if not isinstance(whole, int):
-        return Any()
-    if whole % factor:
+    if isinstance(whole, int) and whole % factor:
         raise ValueError(
             f"axis {letter} has size {whole}, not a multiple of the block size {factor} of layout {layout}"
         )

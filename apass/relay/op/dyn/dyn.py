@@ -157,8 +157,8 @@ def _reshape_rule(data: TensorType, newshape: TensorType, attrs: DynReshapeAttrs
 
 
 def _reshape_attrs(attrs: DynReshapeAttrs, newshape: Numbers) -> ReshapeAttrs:
-    if min(newshape, default=0) < -1:
-        raise ValueError(f"a computed new shape can contain only the codes 0 and -1, got {newshape}")
+    if any(code < -1 and code != -3 for code in newshape):
+        raise ValueError(f"a computed new shape can contain only the codes 0, -1 and -3, got {newshape}")
     return ReshapeAttrs(newshape=newshape, allowzero=attrs.allowzero)
 
 

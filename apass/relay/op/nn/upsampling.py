@@ -91,7 +91,9 @@ def _scaled_type(op: str, data: TensorType, text: str, method: str, scales: Sequ
 
 
 def _scaled(length: Dim, scale: float) -> Dim:
-    return round(length * scale) if isinstance(length, int) else Any()
+    if isinstance(length, int):
+        return round(length * scale)
+    return length * int(scale) if scale == int(scale) else Any()
 
 
 def _compute(attrs: UpSamplingAttrs, data: Array) -> Array:

@@ -10,7 +10,7 @@ from numpy.lib.stride_tricks import as_strided
 from apass.relay.errors import TypeInferenceError
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.ndarray import Array
-from apass.relay.ir.ty import Any, Dim
+from apass.relay.ir.ty import Dim
 from apass.relay.op.define.dims import add_to_dim, product
 from apass.relay.op.define.layout import Layout, parse_layout
 
@@ -99,10 +99,8 @@ def window_count(op: str, length: Dim, span: Dim, stride: int, sides: tuple[int,
     """
     if stride < 1:
         raise TypeInferenceError(f"{op}: strides must be positive, got {stride}")
-    if not isinstance(length, int) or not isinstance(span, int):
-        return Any()
     count = (length + sum(sides) - span + (stride - 1 if ceil else 0)) // stride + 1
-    if count < 1:
+    if isinstance(count, int) and count < 1:
         raise TypeInferenceError(
             f"{op}: a window of extent {span} does not fit into a dimension of {length} with padding {sides}"
         )

@@ -122,7 +122,7 @@ def _relate_repeat(data: TensorType, attrs: RepeatAttrs) -> TensorType:
 
 
 def _times(dim: Dim, count: int) -> Dim:
-    return dim * count if isinstance(dim, int) else dim if count == 1 else Any()
+    return dim if count == 1 else dim * count
 
 
 def _repeat(attrs: RepeatAttrs, data: Array) -> Array:

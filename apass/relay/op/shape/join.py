@@ -11,7 +11,7 @@ from apass.relay.ir.expr import Call, Expr, TupleWrapper
 from apass.relay.ir.ndarray import Array
 from apass.relay.ir.ty import Any, Dim, TensorType, TupleType
 from apass.relay.op.define.arguments import tuple_of
-from apass.relay.op.define.dims import axis_of, combine_dims, ints, shape_text
+from apass.relay.op.define.dims import axis_of, ints, shape_text
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.define.relations import forward, forward_tuple, one_dtype
 
@@ -44,34 +44,34 @@ class SplitAttrs(Attrs):
     """The axis along which the tensor is split."""
 
 
-def _common_shape(tensors: Sequence[TensorType], ignored_axis: int | None = None) -> list[Dim]:
-    """Return the shape that all tensors share; `ignored_axis` may differ.
-
-    If a dimension is known for one tensor and symbolic for another, the known one is returned.
+def _check_shapes(tensors: Sequence[TensorType], ignored_axis: int | None = None) -> None:
+    """Check that tensors have the same shape, except for `ignored_axis`.
 
     Raises:
-        ValueError: if the tensors differ in another axis.
+        ValueError: if they differ. A symbolic dimension may be equal to any other.
+
     """
     text = " and ".join(map(str, tensors))
     if not tensors or len({len(tensor.shape) for tensor in tensors}) > 1:
         raise ValueError(f"expected one or more tensors with the same number of dimensions, got {text or 'none'}")
-    shape: list[Dim] = []
     for axis, dims in enumerate(zip(*(tensor.shape for tensor in tensors), strict=True)):
-        certain = {dim for dim in dims if not isinstance(dim, Any)}
-        if len(certain) > 1 and axis != ignored_axis:
+        if axis != ignored_axis and len({dim for dim in dims if isinstance(dim, int)}) > 1:
             raise ValueError(f"the tensors differ in axis {axis}: {text}")
-        shape.append(certain.pop() if certain else Any())
-    return shape
-
-
-def _total(*dims: int) -> int:
-    return sum(dims)
 
 
 def _relate_concatenate(data: tuple[TensorType, ...], attrs: ConcatenateAttrs) -> TensorType:
     axis = axis_of(len(data[0].shape), attrs.axis) if data else 0
-    shape = _common_shape(data, axis)
-    shape[axis] = combine_dims(_total, *(tensor.shape[axis] for tensor in data))
+    _check_shapes(data, axis)
+    length: Dim = 0
+    for tensor in data:
+        length = length + tensor.shape[axis]
+    shape: list[Dim] = []
+    for dims in zip(*(tensor.shape for tensor in data), strict=True):
+        known = [dim for dim in dims if not isinstance(dim, Any)]
+        # TVM takes the known one of several dimensions only if the length of the result is unknown.
+        is_known = len(known) == len(dims) or (known and isinstance(length, Any))
+        shape.append(known[0] if is_known else Any())
+    shape[axis] = length
     return TensorType(shape, one_dtype(*data))
 
 
@@ -80,7 +80,8 @@ def _concatenate(attrs: ConcatenateAttrs, data: tuple[Array, ...]) -> Array:
 
 
 def _relate_stack(data: tuple[TensorType, ...], attrs: StackAttrs) -> TensorType:
-    shape = _common_shape(data)
+    _check_shapes(data)
+    shape = list(data[0].shape)
     shape.insert(axis_of(len(shape) + 1, attrs.axis), len(data))
     return TensorType(shape, one_dtype(*data))
 
@@ -100,13 +101,11 @@ def _lengths(dim: Dim, cuts: int | Sequence[int]) -> list[Dim]:
     if isinstance(cuts, int):
         if cuts < 1 or (isinstance(dim, int) and dim % cuts):
             raise ValueError(f"{dim} elements cannot be split into {cuts} equal parts")
-        part: Dim = dim // cuts if isinstance(dim, int) else Any()
-        return [part] * cuts
+        return [dim // cuts] * cuts
     starts = (0, *cuts)
     if any(a > b for a, b in pairwise(starts)) or (isinstance(dim, int) and starts[-1] > dim):
         raise ValueError(f"{dim} elements cannot be split at {shape_text(cuts)}; the positions must ascend up to {dim}")
-    last: Dim = dim - starts[-1] if isinstance(dim, int) else Any()
-    return [*(b - a for a, b in pairwise(starts)), last]
+    return [*(b - a for a, b in pairwise(starts)), dim - starts[-1]]
 
 
 def _split(attrs: SplitAttrs, data: Array) -> tuple[Array, ...]:

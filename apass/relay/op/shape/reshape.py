@@ -128,7 +128,7 @@ def _halves(dim: Dim, first: int, second: int) -> list[Dim]:
     if first == -1 and second == -1:
         raise ValueError("only one of the two dimensions after -4 can be -1, got two")
     other = second if first == -1 else first
-    rest = dim // other if isinstance(dim, int) and other else Any()
+    rest = dim // other if other else Any()
     halves: list[Dim] = [rest if half == -1 else half for half in (first, second)]
     if dims_differ(product(halves), dim):
         raise ValueError(f"a dimension of {dim} cannot be split into {first} and {second}")
@@ -140,9 +140,8 @@ def _inferred_dim(shape: Sequence[Dim], whole: Dim, part: Dim) -> Dim:
 
     It is the number of elements in the dimensions that are not copied, divided by the product of the fixed dimensions.
     """
-    if not isinstance(part, int) or not isinstance(whole, int):
-        return whole if part == 1 else Any()
-    if part == 0 or whole % part:
+    are_numbers = isinstance(part, int) and isinstance(whole, int)
+    if part == 0 or (are_numbers and whole % part):
         raise ValueError(f"-1 cannot be inferred: {part} does not divide the remaining {whole} of {shape_text(shape)}")
     return whole // part
 

@@ -117,7 +117,8 @@ def _strided_set(data: Array, v: Array, begin: Array, end: Array, strides: Array
 
 
 def _shorter(data: Sequence[Dim], like: Sequence[Dim], attrs: SliceLikeAttrs) -> tuple[Dim, ...]:
-    axes = range(len(data)) if attrs.axes is None else [axis_of(len(data), axis) for axis in attrs.axes]
+    # Without axes, a tensor of lower rank shortens the first ones.
+    axes = range(min(len(data), len(like))) if attrs.axes is None else [axis_of(len(data), axis) for axis in attrs.axes]
     if any(axis >= len(like) for axis in axes):
         raise ValueError(f"{shape_text(like)} has no axes {shape_text(axes)} to shorten {shape_text(data)} to")
     shape = tuple(like[axis] if axis in axes else dim for axis, dim in enumerate(data))

@@ -8,6 +8,7 @@ from apass.errors import did_you_mean
 from apass.relay.ir.ty import (
     Any,
     Dim,
+    DimExpr,
     FuncType,
     GlobalTypeVar,
     IncompleteType,
@@ -99,7 +100,7 @@ class TypeBuilder:
     def meta_dim(self, picked: str, start: int, end: int) -> Dim:
         """Look up a dimension in the metadata."""
         value = self.meta_object(picked, start, end)
-        if not isinstance(value, int | Any | ShapeVar):
+        if not isinstance(value, int | Any | ShapeVar | DimExpr):
             raise TextError(f"`{picked}` must be a dimension, got {value!r}", start, end)
         return value
 

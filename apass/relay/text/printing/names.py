@@ -7,6 +7,7 @@ from typing import Final
 
 from apass.relay.errors import TextLimitError
 from apass.relay.ir.ty import (
+    DimExpr,
     FuncType,
     IncompleteType,
     RefType,
@@ -147,9 +148,9 @@ class TypeText:
         return self._tensors[ty]
 
     def _tensor_text(self, ty: TensorType) -> str:
-        if not any(isinstance(dim, ShapeVar) for dim in ty.shape):
+        if not any(isinstance(dim, ShapeVar | DimExpr) for dim in ty.shape):
             return str(ty)
-        dims = [self._meta.reference(dim) if isinstance(dim, ShapeVar) else str(dim) for dim in ty.shape]
+        dims = [self._meta.reference(dim) if isinstance(dim, ShapeVar | DimExpr) else str(dim) for dim in ty.shape]
         return f"Tensor[({', '.join(dims)}), {ty.dtype}]"
 
     def _pieces(self, ty: Type) -> "Sequence[str | Type | _Release]":

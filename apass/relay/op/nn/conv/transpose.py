@@ -13,7 +13,7 @@ from apass.relay.errors import TypeInferenceError
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.expr import Call, Expr, Op
 from apass.relay.ir.ndarray import Array
-from apass.relay.ir.ty import Any, Dim, TensorType, Type
+from apass.relay.ir.ty import Dim, TensorType, Type
 from apass.relay.op.define.dims import add_to_dim, product
 from apass.relay.op.define.layout import Layout, convert_array, parse_layout
 from apass.relay.op.nn.conv.kernel import accumulator, convolve_transposed
@@ -99,7 +99,7 @@ class Conv2DTransposeAttrs(ConvTransposeAttrs):
     data_layout: str = "NCHW"
     """The layout of the data."""
     kernel_layout: str = "OIHW"
-    """The layout of the weight. As in TVM, it is not the default of `conv2d_transpose`, so that the text contains it."""
+    """The layout of the weight; as in TVM, `conv2d_transpose` has another default, so that the text contains it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +168,7 @@ def _lengths(op: str, lengths: Sequence[Dim], window: Sequence[Dim], attrs: Conv
     for axis, span in enumerate(spans(window, attrs.dilation)):
         removed = sum(both_sides(attrs.padding, rank)[axis])
         spread = product((add_to_dim(lengths[axis], -1), attrs.strides[axis]))
-        length = add_to_dim(spread, span + attrs.output_padding[axis] - removed) if isinstance(span, int) else Any()
+        length = spread + span + attrs.output_padding[axis] - removed
         if isinstance(length, int) and length < 1:
             raise TypeInferenceError(f"{op}: padding {attrs.padding} leaves a result of length {length}; reduce it")
         result.append(length)
