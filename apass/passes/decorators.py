@@ -53,6 +53,8 @@ def module_pass(
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
+    *,
+    base: Callable[..., ModulePass[Any]] = ModulePass,
     **options: Unpack[PassOptions],
 ) -> _ModulePassDecorator: ...
 @overload
@@ -61,6 +63,8 @@ def module_pass(
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
+    *,
+    base: Callable[..., ModulePass[Any]] = ModulePass,
     **options: Unpack[PassOptions],
 ) -> Any: ...
 @overload
@@ -69,6 +73,8 @@ def module_pass(
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
+    *,
+    base: Callable[..., ModulePass[Any]] = ModulePass,
     **options: Unpack[PassOptions],
 ) -> ModulePass[ModT]: ...
 def module_pass(
@@ -76,6 +82,8 @@ def module_pass(
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
+    *,
+    base: Callable[..., ModulePass[Any]] = ModulePass,
     **options: Unpack[PassOptions],
 ) -> Any:
     """Create a module pass from a function or a class.
@@ -91,6 +99,7 @@ def module_pass(
         name: the name of the pass; by default that of the function or class.
         required: names of registered passes that a Sequential runs before it, and analyses whose results are then
             available to `ctx.got`.
+        base: a class derived from the default one, for passes of one IR that share work around their bodies.
         **options: by keyword `timeout`, `on_error`, `executor`, `preserves`, `cacheable`, `version`, `config_keys`,
             `requires`, `ensures`, `idempotent`, `runs_after` and `runs_before`; see `PassOptions`.
 
@@ -104,7 +113,7 @@ def module_pass(
     PassInfo(opt_level=2, name='DropEmpty', required=())
 
     """
-    return _decorate("module_pass", ModulePass, pass_func, opt_level, name, required, options)
+    return _decorate("module_pass", ModulePass, base, pass_func, opt_level, name, required, options)
 
 
 @overload
@@ -113,6 +122,8 @@ def function_pass(
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
+    *,
+    base: Callable[..., FunctionPass[Any, Any]] = FunctionPass,
     **options: Unpack[PassOptions],
 ) -> _FunctionPassDecorator: ...
 @overload
@@ -121,6 +132,8 @@ def function_pass(
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
+    *,
+    base: Callable[..., FunctionPass[Any, Any]] = FunctionPass,
     **options: Unpack[PassOptions],
 ) -> Any: ...
 @overload
@@ -129,6 +142,8 @@ def function_pass(
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
+    *,
+    base: Callable[..., FunctionPass[Any, Any]] = FunctionPass,
     **options: Unpack[PassOptions],
 ) -> FunctionPass[ModT, FuncT]: ...
 def function_pass(
@@ -136,6 +151,8 @@ def function_pass(
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
+    *,
+    base: Callable[..., FunctionPass[Any, Any]] = FunctionPass,
     **options: Unpack[PassOptions],
 ) -> Any:
     """Create a function pass from a function or a class.
@@ -149,6 +166,7 @@ def function_pass(
         name: the name of the pass; by default that of the function or class.
         required: names of registered passes that a Sequential runs before it, and analyses whose results are then
             available to `ctx.got`.
+        base: a class derived from the default one, for passes of one IR that share work around their bodies.
         **options: by keyword `timeout`, `on_error`, `executor`, `preserves`, `cacheable`, `version`, `config_keys`,
             `requires`, `ensures`, `idempotent`, `runs_after` and `runs_before`; see `PassOptions`.
 
@@ -156,7 +174,7 @@ def function_pass(
         PassDefinitionError: if `opt_level` is missing, or an argument is invalid.
 
     """
-    return _decorate("function_pass", FunctionPass, pass_func, opt_level, name, required, options)
+    return _decorate("function_pass", FunctionPass, base, pass_func, opt_level, name, required, options)
 
 
 @overload
@@ -191,11 +209,12 @@ def prim_func_pass(
     **options: Unpack[PassOptions],
 ) -> Any:
     """Create a pass over functions of kind `"prim_func"`; see `function_pass`."""
-    return _decorate("prim_func_pass", PrimFuncPass, pass_func, opt_level, name, required, options)
+    return _decorate("prim_func_pass", PrimFuncPass, PrimFuncPass, pass_func, opt_level, name, required, options)
 
 
 def _decorate(
     decorator: str,
+    kind: Any,
     base: Any,
     pass_func: Any,
     opt_level: int | None,
@@ -207,6 +226,8 @@ def _decorate(
     names, analyses = split_requirements(required)
     if analyses:
         extra["analyses"] = analyses
+    if not inspect.isclass(base) or not issubclass(base, kind):
+        raise PassDefinitionError(f"base of {decorator} must be a class derived from {kind.__name__}, not {base!r}")
     if opt_level is None:
         raise PassDefinitionError(f"please provide opt_level: {decorator}(opt_level=...)")
     # An int is a likely mistake: `@module_pass(2)` passes the level as the function.
@@ -220,7 +241,7 @@ def _decorate(
         if isinstance(target, Pass):
             raise PassDefinitionError(f"{decorator} takes a function or a class, but {target!r} is already a pass")
         info = PassInfo(opt_level, name or _name_of(target), names)
-        method = "transform_module" if base is ModulePass else "transform_function"
+        method = "transform_module" if kind is ModulePass else "transform_function"
         if not inspect.isclass(target):
             check_signature(target, PARAMETERS[method], f"the function of pass {info.name!r}")
             return pass_from_function(base, target, method, info, extra)

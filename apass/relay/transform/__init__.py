@@ -1,10 +1,17 @@
 """The Relay passes, under the names that TVM gives them in `relay.transform`.
 
-Importing this package registers all of them. `function_pass` and `FunctionPass` are those of `apass` itself.
+Importing this package registers all of them. The names of TVM's pass infrastructure are those of `apass` itself,
+except:
+
+- `FunctionPass` and `function_pass` run InferType after the functions.
+- `PrintIR` writes to the log.
 """
 
-from apass.passes.decorators import function_pass
-from apass.passes.function_pass import FunctionPass
+from apass.core.context import PassContext
+from apass.core.info import PassInfo
+from apass.passes.base import ModulePass, Pass
+from apass.passes.decorators import module_pass
+from apass.passes.sequential import Sequential
 from apass.relay.op.layouts.config import LayoutConfig
 from apass.relay.transform.annotate_spans import AnnotateSpans
 from apass.relay.transform.canonicalize_cast import CanonicalizeCast
@@ -15,6 +22,7 @@ from apass.relay.transform.combine_parallel.conv2d import CombineParallelConv2D
 from apass.relay.transform.combine_parallel.dense import CombineParallelDense
 from apass.relay.transform.convert_layout.convert_layout import ConvertLayout
 from apass.relay.transform.dead_code_elimination import DeadCodeElimination
+from apass.relay.transform.decorators import function_pass
 from apass.relay.transform.default import Default
 from apass.relay.transform.dynamic_to_static import DynamicToStatic
 from apass.relay.transform.eliminate_common_subexpr import EliminateCommonSubexpr
@@ -30,6 +38,7 @@ from apass.relay.transform.fold_constant import (
 from apass.relay.transform.fold_scale_axis.backward import BackwardFoldScaleAxis
 from apass.relay.transform.fold_scale_axis.fold_scale_axis import FoldScaleAxis
 from apass.relay.transform.fold_scale_axis.forward import ForwardFoldScaleAxis
+from apass.relay.transform.function_pass import FunctionPass
 from apass.relay.transform.fuse_ops.defuse import DefuseOps
 from apass.relay.transform.fuse_ops.fuse_ops import FuseOps
 from apass.relay.transform.infer_type import InferType, InferTypeLocal
@@ -39,6 +48,7 @@ from apass.relay.transform.merge_composite import MergeComposite
 from apass.relay.transform.normal_forms.anf import ToANormalForm, ToANormalFormExpr
 from apass.relay.transform.normal_forms.basic_block import ToBasicBlockNormalForm
 from apass.relay.transform.normal_forms.graph import ToGraphNormalForm
+from apass.relay.transform.print_ir import PrintIR
 from apass.relay.transform.remove_unused_functions import RemoveUnusedFunctions
 from apass.relay.transform.simplify_expr import SimplifyExpr
 from apass.relay.transform.simplify_inference import SimplifyInference
@@ -76,7 +86,13 @@ __all__ = [
     "LambdaLift",
     "LayoutConfig",
     "MergeComposite",
+    "ModulePass",
+    "Pass",
+    "PassContext",
+    "PassInfo",
+    "PrintIR",
     "RemoveUnusedFunctions",
+    "Sequential",
     "SimplifyExpr",
     "SimplifyInference",
     "SplitArgs",
@@ -86,5 +102,6 @@ __all__ = [
     "ToGraphNormalForm",
     "fold_constant",
     "function_pass",
+    "module_pass",
     "run_on",
 ]

@@ -9,7 +9,7 @@ from apass.passes.registry import provide_pass
 from apass.relay.ir.module import IRModule
 from apass.relay.text.parsing.reader import read_module
 from apass.relay.text.printing.printer import astext
-from apass.relay.transform.support.decorators import module_pass
+from apass.relay.transform.support.module_pass import module_pass
 
 __all__ = ["SOURCE_NAME", "AnnotateSpans", "annotate_spans"]
 

@@ -16,7 +16,7 @@ from apass.relay.ir.expr import Expr, Let, Var
 from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
-from apass.relay.transform.support.decorators import function_pass
+from apass.relay.transform.function_pass import function_pass
 from apass.relay.transform.support.reporting import count_dropped, remark_on_dropping
 from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 

@@ -9,7 +9,7 @@ from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
 from apass.relay.op.dyn.dyn import Static
 from apass.relay.transform.fold_constant import ConstantFolder
-from apass.relay.transform.support.decorators import function_pass, typed_if_possible
+from apass.relay.transform.function_pass import function_pass, typed_if_possible
 from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 
 __all__ = ["DynamicToStatic", "dynamic_to_static"]

@@ -12,7 +12,7 @@ from apass.passes.registry import provide_pass
 from apass.relay.ir.expr import Call, Constant, Expr, Op, Tuple, TupleGetItem
 from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
-from apass.relay.transform.support.decorators import function_pass
+from apass.relay.transform.function_pass import function_pass
 from apass.relay.transform.support.reporting import count_merged, remark_on_merging
 from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 

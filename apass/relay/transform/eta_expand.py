@@ -16,7 +16,7 @@ from apass.relay.ir.expr import Call, Expr, GlobalVar, Var
 from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ty import Type, TypeCall, TypeVar
-from apass.relay.transform.support.decorators import module_pass
+from apass.relay.transform.support.module_pass import module_pass
 from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 from apass.relay.visitors.type_functor import TypeMutator
 

@@ -13,7 +13,7 @@ from apass.relay.ir.calls import op_name
 from apass.relay.ir.expr import Call, Expr, Op
 from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
-from apass.relay.transform.support.decorators import function_pass
+from apass.relay.transform.function_pass import function_pass
 from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 
 __all__ = ["FAST", "FastMath", "fast_math"]

@@ -6,7 +6,7 @@ from apass.passes.registry import provide_pass
 from apass.relay.ir.expr import Expr
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ty import Type
-from apass.relay.transform.support.decorators import module_pass
+from apass.relay.transform.support.module_pass import module_pass
 from apass.relay.type_inference.infer import infer_expr, infer_module
 
 __all__ = ["InferType", "InferTypeLocal"]

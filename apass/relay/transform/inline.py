@@ -24,7 +24,7 @@ from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
 from apass.relay.rewrite.renaming import copied, renewed
-from apass.relay.transform.support.decorators import module_pass
+from apass.relay.transform.support.module_pass import module_pass
 from apass.relay.transform.support.reporting import remark_on_inlining
 from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 

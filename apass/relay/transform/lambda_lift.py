@@ -23,7 +23,7 @@ from apass.relay.ir.ty import FuncType
 from apass.relay.ir.variables import free_type_vars, free_vars
 from apass.relay.rewrite.bind import substitute
 from apass.relay.structural.equality import fingerprint, structural_equal
-from apass.relay.transform.support.decorators import module_pass
+from apass.relay.transform.support.module_pass import module_pass
 from apass.relay.type_inference.infer import ensure_typed
 from apass.relay.visitors.expr_functor import ExprMutator
 

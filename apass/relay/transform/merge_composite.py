@@ -13,7 +13,7 @@ from apass.relay.ir.expr import Expr
 from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.op.contrib.register import PatternEntry, get_pattern_table
-from apass.relay.transform.support.decorators import function_pass
+from apass.relay.transform.function_pass import function_pass
 from apass.relay.type_inference.infer import infer_function
 
 __all__ = ["COMPOSITE", "MergeComposite", "merge_composite"]

@@ -11,7 +11,7 @@ from apass.passes.registry import provide_pass
 from apass.relay.ir.expr import GlobalVar
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
-from apass.relay.transform.support.decorators import module_pass
+from apass.relay.transform.support.module_pass import module_pass
 
 __all__ = ["RemoveUnusedFunctions", "remove_unused_functions"]
 

@@ -19,7 +19,7 @@ from apass.relay.ir.ty import TensorType, Type
 from apass.relay.op.define.layout import Layout, parse_layout
 from apass.relay.op.shape.axes import LayoutTransformAttrs, TransposeAttrs
 from apass.relay.op.shape.broadcast import collapse_sum_to
-from apass.relay.transform.support.decorators import function_pass
+from apass.relay.transform.function_pass import function_pass
 from apass.relay.type_inference.infer import ensure_typed
 from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 

@@ -16,7 +16,7 @@ from apass.relay.ir.module import IRModule
 from apass.relay.op.nn.norm.batch_norm import BatchNormAttrs
 from apass.relay.op.nn.norm.norm import GroupNormAttrs, InstanceNormAttrs, LayerNormAttrs
 from apass.relay.op.nn.norm.scale import L2NormalizeAttrs
-from apass.relay.transform.support.decorators import function_pass
+from apass.relay.transform.function_pass import function_pass
 from apass.relay.type_inference.infer import ensure_typed
 from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 

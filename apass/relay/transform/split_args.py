@@ -8,7 +8,7 @@ from apass.relay.ir.expr import Call, Expr, Tuple
 from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.op.annotation import stop_fusion
-from apass.relay.transform.support.decorators import function_pass
+from apass.relay.transform.function_pass import function_pass
 from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 
 __all__ = ["SplitArgs", "split_args"]

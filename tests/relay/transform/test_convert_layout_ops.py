@@ -52,7 +52,7 @@ def conv(name: str, groups: int = 1, filters: int = 4) -> Call:
     window = (3, 1, 2)[:rank]
     transposed = "transpose" in name
     weight = var("weight", shape=((4, filters) if transposed else (filters, 4 // groups)) + window)
-    layout = {"kernel_layout": "IOHW"} if name == "nn.conv2d_transpose" else {}
+    layout: dict[str, str] = {"kernel_layout": "IOHW"} if name == "nn.conv2d_transpose" else {}
     return call_op(name, data, weight, groups=groups, strides=(2, 1, 1)[:rank], padding=(1, 0, 1)[:rank], **layout)
 
 

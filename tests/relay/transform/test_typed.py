@@ -5,6 +5,8 @@ import pytest
 
 import apass
 import apass.relay.transform
+from apass.relay import transform
+from apass.relay.errors import TypeInferenceError
 from apass.relay.expr import Expr, Let, Tuple
 from apass.relay.function import Function
 from apass.relay.ir.expr import const, var
@@ -15,7 +17,7 @@ from apass.relay.op.elementwise.math import exp
 from apass.relay.op.nn.activation import relu
 from apass.relay.op.nn.dense.dense import dense
 from apass.relay.op.nn.dropout import dropout
-from apass.relay.transform.support.decorators import function_pass
+from apass.relay.transform.function_pass import function_pass
 from apass.relay.type_inference.infer import infer_module
 
 OPTIONS: dict[str, dict[str, object]] = {
@@ -23,7 +25,13 @@ OPTIONS: dict[str, dict[str, object]] = {
     "MergeComposite": {"pattern_table": []},
     "SplitArgs": {"max_function_args": 2},
 }
-ALL = [name for name in apass.list_passes() if hasattr(apass.relay.transform, name.removeprefix("relay."))]
+SHARED = {"PrintIR", "Sequential"}
+"""Passes over any IR that have a name in `relay.transform`."""
+ALL = [
+    name
+    for name in apass.list_passes()
+    if hasattr(apass.relay.transform, name.removeprefix("relay.")) and name not in SHARED
+]
 NAMES = [name for name in ALL if isinstance(apass.get_pass(name, **OPTIONS.get(name, {})), apass.FunctionPass)]
 
 
@@ -47,9 +55,79 @@ def test_function_pass_returns_typed_function(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["FoldConstant", "DeadCodeElimination", "ToGraphNormalForm"])
-def test_ill_typed_program_is_returned_unchanged(name: str) -> None:
+def test_infer_type_at_end_reports_ill_typed_program(name: str) -> None:
     ill_typed = IRModule({"main": Function([], add(const([1.0, 2.0]), const([1.0, 2.0, 3.0])))})
-    assert apass.run(apass.get_pass(name), ill_typed) is ill_typed
+    with pytest.raises(TypeInferenceError, match=r"cannot be broadcast[\s\S]*in pass '\w+ > InferType'"):
+        apass.run(apass.get_pass(name), ill_typed)
+
+
+class Hooks(apass.PassInstrument):
+    """Records the passes, in order."""
+
+    def __init__(self, skipped: str = "") -> None:
+        self.skipped = skipped
+        self.events: list[str] = []
+
+    def should_run(self, mod: IRModule, info: apass.PassInfo) -> bool:
+        return info.name != self.skipped
+
+    def run_before_pass(self, mod: IRModule, info: apass.PassInfo) -> None:
+        self.events.append(info.name)
+
+    def run_after_pass(self, mod: IRModule, info: apass.PassInfo) -> None:
+        self.events.append(f"end of {info.name}")
+
+
+@pytest.mark.anyio
+async def test_function_pass_runs_infer_type_through_hooks() -> None:
+    hooks = Hooks()
+    passes = apass.Sequential([transform.InferType(), transform.FoldConstant(), transform.DeadCodeElimination()])
+    async with apass.PassContext(opt_level=3, instruments=[hooks]):
+        await passes(program())
+    typing = ["InferType", "end of InferType"]
+    fold = ["FoldConstant", *typing, "end of FoldConstant"]
+    eliminate = ["DeadCodeElimination", *typing, "end of DeadCodeElimination"]
+    assert hooks.events == ["sequential", *typing, *fold, *eliminate, "end of sequential"]
+
+
+@pytest.mark.anyio
+async def test_user_pass_leaves_types_unless_skipped() -> None:
+    @transform.function_pass(opt_level=0)
+    def wrap(func: Function, mod: IRModule, ctx: apass.PassContext) -> Function:
+        return Function(func.params, exp(func.params[0]))
+
+    assert isinstance(wrap, transform.FunctionPass)
+    async with apass.PassContext(instruments=[Hooks("InferType")]):
+        assert (await wrap(program()))["main"].checked_type_ is None
+    assert (await wrap(program()))["main"].ret_type == var("x", shape=(2, 3)).type_annotation
+
+
+def test_class_of_functions_passes_leaves_types() -> None:
+    class Wrap(transform.FunctionPass, opt_level=0):
+        def transform_function(self, func: Function, mod: IRModule, ctx: apass.PassContext) -> Function:
+            return Function(func.params, exp(func.params[0]))
+
+    result = apass.run(Wrap(), program())
+    assert infer_module(result, trust=False) is result
+
+
+def test_print_ir_writes_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    x = var("x", shape=(2,))
+    mod = infer_module(IRModule.from_expr(Function([x], add(x, const([1.0, 2.0])))))
+    with caplog.at_level("INFO", logger="apass.relay"):
+        assert apass.run(transform.PrintIR("before"), mod) is mod
+        assert apass.run(transform.PrintIR(show_meta_data=True), mod) is mod
+    plain, whole = caplog.messages
+    assert plain.startswith("PrintIR(before):\n")
+    assert "meta[relay.Constant][0]" in plain
+    assert "#[metadata]" not in plain
+    assert "#[metadata]" in whole
+
+
+def test_transform_has_names_of_tvms_infrastructure() -> None:
+    decorators = {"module_pass", "function_pass"}
+    classes = {"ModulePass", "FunctionPass", "Sequential", "Pass", "PassContext", "PassInfo", "PrintIR"}
+    assert decorators | classes <= set(transform.__all__)
 
 
 def test_error_of_pass_body_is_raised() -> None:

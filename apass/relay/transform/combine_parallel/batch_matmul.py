@@ -16,7 +16,7 @@ from apass.relay.ir.module import IRModule
 from apass.relay.op.nn.dense.dense import BatchMatmulAttrs
 from apass.relay.transform.combine_parallel.join import Concatenated
 from apass.relay.transform.combine_parallel.rewrite import combine_parallel
-from apass.relay.transform.support.decorators import function_pass
+from apass.relay.transform.function_pass import function_pass
 from apass.relay.type_inference.infer import ensure_typed
 
 __all__ = ["CombineParallelBatchMatmul", "combine_parallel_batch_matmul"]

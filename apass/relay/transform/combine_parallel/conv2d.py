@@ -17,7 +17,7 @@ from apass.relay.op.define.layout import parse_layout
 from apass.relay.op.nn.conv.conv import Conv2DAttrs
 from apass.relay.transform.combine_parallel.join import Concatenated
 from apass.relay.transform.combine_parallel.rewrite import combine_parallel
-from apass.relay.transform.support.decorators import function_pass
+from apass.relay.transform.function_pass import function_pass
 from apass.relay.type_inference.infer import ensure_typed
 
 __all__ = ["CombineParallelConv2D", "combine_parallel_conv2d"]

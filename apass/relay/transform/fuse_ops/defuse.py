@@ -9,8 +9,8 @@ from apass.passes.registry import provide_pass
 from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
+from apass.relay.transform.function_pass import function_pass
 from apass.relay.transform.fuse_ops.graph import PRIMITIVE
-from apass.relay.transform.support.decorators import function_pass
 from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 
 __all__ = ["DefuseOps", "defuse_ops"]

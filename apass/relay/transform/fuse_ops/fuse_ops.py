@@ -16,9 +16,9 @@ from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
 from apass.relay.ir.ty import TensorType, Type
+from apass.relay.transform.function_pass import function_pass
 from apass.relay.transform.fuse_ops.graph import PRIMITIVE, FusionGraph, stays
 from apass.relay.transform.fuse_ops.groups import FusionGroups
-from apass.relay.transform.support.decorators import function_pass
 from apass.relay.transform.support.reporting import remark_on_fusing
 from apass.relay.type_inference.infer import ensure_typed
 from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function

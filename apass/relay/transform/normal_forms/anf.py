@@ -11,7 +11,7 @@ from apass.passes.registry import provide_pass
 from apass.relay.ir.expr import Expr
 from apass.relay.ir.module import IRModule
 from apass.relay.rewrite.let_binding import LetBinder, convert_bodies, convert_body
-from apass.relay.transform.support.decorators import module_pass
+from apass.relay.transform.support.module_pass import module_pass
 
 __all__ = ["ToANormalForm", "ToANormalFormExpr", "to_a_normal_form"]
 

@@ -12,7 +12,7 @@ from apass.relay.dataflow.effects import Effect, Effects
 from apass.relay.ir.expr import Expr, Let
 from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
-from apass.relay.transform.support.decorators import function_pass
+from apass.relay.transform.function_pass import function_pass
 from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 
 __all__ = ["ToGraphNormalForm", "to_graph_normal_form"]
