@@ -29,7 +29,7 @@ class DiagnosticContext(Displayed):
         ValueError: if `limit` or `source_limit` is less than 1.
 
     >>> diag_ctx = DiagnosticContext({"main.relay": "let %x = add(%y);"})
-    >>> diag_ctx.warning("`add` takes two arguments", Span("main.relay", 1, 10, 1, 17))
+    >>> diag_ctx.warning("`add` takes two arguments", Span("main.relay", 1, 1, 10, 17))
     >>> diag_ctx.help("write `add(%y, %y)` to double it")
     >>> print(diag_ctx.render())
     warning: `add` takes two arguments

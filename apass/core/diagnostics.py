@@ -33,18 +33,20 @@ class Span:
     Lines and columns count from 1. A column is one character (code point), including a tab. Lines end at `"\n"`. A span
     that extends beyond its text, or ends before it starts, is not an error: it is clamped.
 
-    >>> Span("main.relay", line=3, column=5, end_line=3, end_column=8)  # three characters of line 3
-    Span(source_name='main.relay', line=3, column=5, end_line=3, end_column=8)
+    As in TVM, both lines precede both columns.
+
+    >>> Span("main.relay", line=3, end_line=3, column=5, end_column=8)  # three characters of line 3
+    Span(source_name='main.relay', line=3, end_line=3, column=5, end_column=8)
     """
 
     source_name: str
     """The name of the text in `DiagnosticContext.add_source`."""
     line: int
     """The line of the first character."""
-    column: int
-    """The column of the first character."""
     end_line: int
     """The line of the end."""
+    column: int
+    """The column of the first character."""
     end_column: int
     """The column after the last character. An empty span marks a point, shown as one caret."""
 
@@ -82,7 +84,7 @@ class Diagnostic(Displayed):
             check_type(f"{origin} of a diagnostic", getattr(self, origin), str | None)
         if self.span is not None:
             check_type("source_name of a span", self.span.source_name, str)
-            for field in ("line", "column", "end_line", "end_column"):
+            for field in ("line", "end_line", "column", "end_column"):
                 check_type(f"{field} of a span", getattr(self.span, field), int)
 
     @classmethod

@@ -41,7 +41,7 @@ def talking_pass() -> Iterator[str]:
     @register_pass
     @module_pass(opt_level=0, name="Talk")
     def talk(mod: ir.Model, ctx: PassContext) -> ir.Model:
-        span = Span("m.txt", 1, 2, 1, 4)
+        span = Span("m.txt", 1, 1, 2, 4)
         ctx.diag_ctx.emit(Diagnostic(DiagnosticLevel.WARNING, "odd\udcff", span, "Talk", None, "a.onnx"))
         error = ValueError("\udcff no \x1b")
         error.add_note("look here")

@@ -86,7 +86,7 @@ def test_notes_are_grouped_by_pass_and_function() -> None:
 def test_origin_is_named_below_excerpt() -> None:
     diag_ctx = DiagnosticContext({"m": "\n" * 9 + "%y"})
     diag_ctx.emit(Diagnostic(ERROR, "bad", at(10, 1, 10, 3), "FoldConstant", "main", "resnet"))
-    diag_ctx.emit(Diagnostic(ERROR, "bad", Span("unknown", 7, 1, 7, 3), None, "main", None))
+    diag_ctx.emit(Diagnostic(ERROR, "bad", Span("unknown", 7, 7, 1, 3), None, "main", None))
     assert diag_ctx.rendered() == golden("""
         error: bad
          --> unknown:7:1
@@ -322,7 +322,7 @@ def test_span_outside_source_has_no_excerpt(line: int) -> None:
 
 def test_control_characters_are_replaced_by_symbols() -> None:
     diag_ctx = DiagnosticContext({"m\x1b\n": "a\x1b[31m\u202eb\x7f\ud800\x00c"})
-    diag_ctx.emit(Diagnostic(ERROR, "bell\a \x1b[2J", Span("m\x1b\n", 1, 11, 1, 12), "P\n", "f\t!", "\udfff"))
+    diag_ctx.emit(Diagnostic(ERROR, "bell\a \x1b[2J", Span("m\x1b\n", 1, 1, 11, 12), "P\n", "f\t!", "\udfff"))
     assert diag_ctx.rendered() == golden("""
         error: bell␇ ␛[2J
          --> m␛␊:1:11

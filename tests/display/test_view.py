@@ -26,7 +26,7 @@ def Halve(func: int, mod: Module, ctx: apass.PassContext) -> int:
     The rest of the text is not shown.
     """
     ctx.statistic("halved", 1)
-    ctx.remark(apass.Remark.passed("Halved", f"{func} is even", apass.Span("a.txt", 3, 5, 3, 6)))
+    ctx.remark(apass.Remark.passed("Halved", f"{func} is even", apass.Span("a.txt", 3, 3, 5, 6)))
     if func == 9:
         ctx.diag_ctx.warning("nine is odd", apass.Span("a.txt", 1, 1, 1, 5))
         raise ValueError("nine")

@@ -20,7 +20,7 @@ def golden(text: str) -> str:
 
 def at(line: int, column: int, end_line: int, end_column: int) -> Span:
     """Return a span in source "m"."""
-    return Span("m", line, column, end_line, end_column)
+    return Span("m", line, end_line, column, end_column)
 
 
 def rendered_warning(text: str, *positions: int) -> str:

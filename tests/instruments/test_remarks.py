@@ -77,7 +77,7 @@ PIPELINE = apass.Sequential([Halve, FailOnNines, Halve])
 
 
 def test_yaml_equals_that_of_llvm() -> None:
-    span = Span("a b.relay", 3, 5, 3, 9)
+    span = Span("a b.relay", 3, 3, 5, 9)
     missed = Remark.missed("TooBig", "120 nodes, at most 100", span, nodes=120, limit=100, share=0.5, is_root=True)
     run = apass.Run(apass.PassInfo(opt_level=0, name="FuseOps", required=()), None, function="main", module="net.relay")
     assert render_remarks([missed.made_by(run), Remark.passed("No", "")]) == GOLDEN
@@ -90,7 +90,7 @@ ARGS = st.dictionaries(
 
 @given(st.text(), st.text(), st.text(), ARGS)
 def test_pyyaml_reads_rendered_remarks(name: str, message: str, source: str, args: dict[str, Any]) -> None:
-    remark = Remark(apass.RemarkKind.ANALYSIS, name, message, Span(source, 1, 2, 1, 3), args)
+    remark = Remark(apass.RemarkKind.ANALYSIS, name, message, Span(source, 1, 1, 2, 3), args)
     [document] = load(render_remarks([remark]))
     assert (document[""], document["Name"]) == ("Analysis", name)
     assert document["DebugLoc"] == {"File": source, "Line": 1, "Column": 2}

@@ -562,7 +562,7 @@ def _diagnostic_of(values: Mapping[str, Any], module: str) -> Diagnostic:
     line, column = values.get("line"), values.get("column")
     span = None
     if isinstance(line, int) and isinstance(column, int):
-        span = Span(str(values.get("source", "")), line, column, line, column)
+        span = Span(str(values.get("source", "")), line, line, column, column)
     name = values.get("pass")
     level = str(values.get("level", "")).upper()
     return Diagnostic(

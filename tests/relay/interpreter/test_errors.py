@@ -21,7 +21,7 @@ from tests.helpers.relay.evaluation import NIL, ONE, X, Y, plain
 CALL = "<relay.Call of <relay.Op add>>"
 REASON = "operands could not be broadcast together with shapes (2,) (3,)"
 MISSING = "ReshapeAttrs.__init__() missing 1 required keyword-only argument: 'newshape'"
-SPAN = Span("main.relay", 3, 5, 3, 8)
+SPAN = Span("main.relay", 3, 3, 5, 8)
 ERRORS: dict[str, tuple[Callable[[], Value], str]] = {
     "free variable": (
         lambda: evaluate(Function([X], add(X, Y)), 1),

@@ -103,9 +103,14 @@ def test_variable_has_name_as_vid() -> None:
 def test_parsed_span_has_source_name() -> None:
     span = parse("def @main() { 1 }", "main.relay")["main"].body.span
     assert span is not None
-    assert span == Span(SourceName("main.relay"), 1, 15, 1, 16) == Span("main.relay", 1, 15, 1, 16)
+    assert span == Span(SourceName("main.relay"), 1, 1, 15, 16) == Span("main.relay", 1, 1, 15, 16)
     assert isinstance(span.source_name, SourceName)
     assert span.source_name.name == "main.relay"
+
+
+def test_span_takes_lines_before_columns() -> None:
+    span = Span(SourceName("main.relay"), 1, 2, 3, 4)
+    assert (span.line, span.end_line, span.column, span.end_column) == (1, 2, 3, 4)
 
 
 def test_const_accepts_type_as_dtype() -> None:

@@ -191,12 +191,13 @@ class ExprBuilder(AttrsBuilder):
     def sequence(self, picked: tuple[list[Statement], Expr], start: int, end: int) -> Expr:
         """Return the value inside the Lets of the statements, and close their scopes."""
         statements, body = picked
-        source, end_position = self._source, self._source.position(end)
+        end_line, end_column = self._source.position(end)
         for statement in reversed(statements):
             if statement.undo is not None:
                 statement.undo()
             if statement.var is not None and statement.value is not None:
-                span = Span(source.name, *source.position(statement.start), *end_position)
+                line, column = self._source.position(statement.start)
+                span = Span(self._source.name, line, end_line, column, end_column)
                 body = Let(statement.var, statement.value, body, span=span)
         return body
 

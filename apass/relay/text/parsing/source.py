@@ -40,9 +40,9 @@ class Source:
             self._seek(start)
         line, low = self._line, self._low
         if end < self._high:
-            return Span(self.name, line, start - low + 1, line, end - low + 1)
+            return Span(self.name, line, line, start - low + 1, end - low + 1)
         self._seek(end)
-        return Span(self.name, line, start - low + 1, self._line, end - self._low + 1)
+        return Span(self.name, line, self._line, start - low + 1, end - self._low + 1)
 
     def position(self, offset: int) -> tuple[int, int]:
         """Return the line and column of an offset."""
