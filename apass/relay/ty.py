@@ -1,5 +1,6 @@
 """Relay's types: the names of TVM's `relay.ty`."""
 
+from apass.relay.ir.immediates import IntImm
 from apass.relay.ir.ty import (
     Any,
     Dim,
@@ -29,6 +30,7 @@ __all__ = [
     "FuncType",
     "GlobalTypeVar",
     "IncompleteType",
+    "IntImm",
     "Kind",
     "RefType",
     "ShapeVar",

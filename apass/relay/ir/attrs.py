@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from types import MappingProxyType
 from typing import Final, Self, cast
 
 from apass.errors import did_you_mean
+from apass.relay.ir.immediates import IntImm, immediate, normal_dtype
 
 __all__ = ["Attrs", "DictAttrs"]
 
@@ -16,7 +18,18 @@ class Attrs:
 
     Each operator has a subclass: a frozen dataclass, in which every field is documented. Read a field by name
     (`attrs.strides`) or by key (`attrs["strides"]`).
+
+    As in TVM, integers in a tuple or in an optional field are `IntImm`, which are ints with a `value`. The names of
+    element types are canonical, so that `int` is `int32`.
     """
+
+    def __post_init__(self) -> None:
+        """Convert the values of some fields to the form that TVM gives them."""
+        for name, convert in _conversions(type(self)):
+            value: object = getattr(self, name)
+            converted = convert(value)
+            if converted is not value:
+                object.__setattr__(self, name, converted)
 
     def __getitem__(self, name: str) -> object:
         """Return the value of a field.
@@ -65,8 +78,32 @@ class Attrs:
         for field in fields(self):
             value: object = getattr(self, field.name)
             # Compare the types too: `1 == True` and `1 == 1.0`, but their texts differ.
-            if value != field.default or type(value) is not type(field.default):
+            if value != field.default or _kind(value) is not _kind(field.default):
                 yield field.name, value
+
+
+def _kind(value: object) -> type:
+    return int if type(value) is IntImm else type(value)
+
+
+@cache
+def _conversions(kind: type[Attrs]) -> tuple[tuple[str, Callable[[object], object]], ...]:
+    """Return the names of the fields to convert, each with its conversion."""
+    result: list[tuple[str, Callable[[object], object]]] = []
+    for field in fields(kind):
+        annotation = str(field.type)
+        if "tuple[" in annotation or annotation == "int | None":
+            result.append((field.name, immediate))
+        elif annotation in _STRINGS and (field.name == "dtype" or field.name.endswith("_dtype")):
+            result.append((field.name, _dtype))
+    return tuple(result)
+
+
+_STRINGS: Final = ("<class 'str'>", "str", "str | None")
+
+
+def _dtype(name: object) -> object:
+    return normal_dtype(name) if isinstance(name, str) else name
 
 
 _NO_ENTRIES: Final[Mapping[str, object]] = MappingProxyType({})
@@ -84,7 +121,8 @@ class DictAttrs(Attrs):
     _entries: Mapping[str, object]
 
     def __init__(self, entries: Mapping[str, object] = _NO_ENTRIES) -> None:
-        object.__setattr__(self, "_entries", MappingProxyType(dict(entries)))
+        values = {name: immediate(entry) for name, entry in entries.items()}
+        object.__setattr__(self, "_entries", MappingProxyType(values))
 
     def __getitem__(self, name: str) -> object:
         """Return an entry. Raise KeyError if it does not exist."""

@@ -7,6 +7,7 @@ from typing import Final, SupportsIndex, TypeAlias
 
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.dim import Any, Dim, DimExpr, ShapeVar
+from apass.relay.ir.immediates import IntImm, normal_dtype
 
 __all__ = [
     "Any",
@@ -207,22 +208,27 @@ class TensorType(Type):
     'Tensor[(1, ?, 3), float32]'
     >>> str(TensorType((), "int64"))
     'int64'
+    >>> TensorType((1, 3)).shape[1].value
+    3
     """
 
-    shape: tuple[Dim, ...]
-    """The dimensions, outermost first."""
+    shape: tuple[IntImm | Any | ShapeVar | DimExpr, ...]
+    """The dimensions, outermost first. An integer is an `IntImm`, which is an int with TVM's `value`."""
     dtype: str
     """The element type in numpy's spelling: `float32`, `int64`, `bool`, ..."""
 
     def __init__(self, shape: Iterable[Dim] = (), dtype: str = "float32") -> None:
-        """Set the shape and element type. Numpy integers in the shape become ints.
+        """Set the shape and element type.
+
+        Integers in the shape become `IntImm`. As in TVM, the element types `int`, `uint` and `float` have 32 bits, and
+        `uint1` is `bool`.
 
         Raises:
             TypeError: if a dimension is neither an integer nor symbolic.
 
         """
         object.__setattr__(self, "shape", tuple(map(_dim, shape)))
-        object.__setattr__(self, "dtype", str(dtype))
+        object.__setattr__(self, "dtype", normal_dtype(str(dtype)))
 
     @property
     def concrete_shape(self) -> tuple[int, ...]:
@@ -248,11 +254,11 @@ class TensorType(Type):
         return f"Tensor[({', '.join(map(str, self.shape))}), {self.dtype}]"
 
 
-def _dim(dim: object) -> Dim:
-    if type(dim) is int or isinstance(dim, Any | ShapeVar | DimExpr):
+def _dim(dim: object) -> IntImm | Any | ShapeVar | DimExpr:
+    if type(dim) is IntImm or isinstance(dim, Any | ShapeVar | DimExpr):
         return dim
     if isinstance(dim, SupportsIndex):
-        return dim.__index__()
+        return IntImm(dim.__index__())
     raise TypeError(f"a dimension must be an int, Any() or a ShapeVar, got {dim!r}")
 
 

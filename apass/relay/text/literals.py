@@ -23,7 +23,7 @@ __all__ = [
     "whole_of",
 ]
 
-DTYPES: Final = re.compile(r"(u?int|float)\d+|bool|bfloat16|handle")
+DTYPES: Final = re.compile(r"(u?int|float)\d*|bool|bfloat16|handle")
 """Matches the name of an element type."""
 
 KEYWORDS: Final = frozenset(
@@ -130,11 +130,17 @@ def integer_of(text: str) -> int:
 def scalar_of(text: str) -> NDArray:
     """Return the scalar of a literal: `int32` or `float32`, unless it has a suffix.
 
+    As in TVM, an integer that needs more than 32 bits is an `int64`.
+
     Raises:
         LiteralError: if the suffix is not an element type, or the number does not fit it.
 
+    >>> scalar_of("5"), scalar_of("4000000000"), scalar_of("5i64")
+    (NDArray(5, dtype=int32), NDArray(4000000000), NDArray(5))
     """
     sign, digits, kind, bits = _split(text)
+    if not kind and digits.isdigit() and not -(2**31) <= sign * int(digits) < 2**31:
+        kind, bits = "i", "64"
     dtype = f"{_KINDS[kind or ('f' if _is_float(digits, kind) else 'i')]}{bits or 32}"
     try:
         target = np.dtype(dtype)
@@ -146,7 +152,7 @@ def scalar_of(text: str) -> NDArray:
     value = sign * _whole(digits, text)
     info = np.iinfo(target)
     if not info.min <= value <= info.max:
-        raise LiteralError(f"`{text}` does not fit {dtype}{'' if kind else f'; write `{text}i64`'}")
+        raise LiteralError(f"`{text}` does not fit {dtype}")
     return NDArray.of(np.asarray(value, target))
 
 

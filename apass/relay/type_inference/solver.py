@@ -160,7 +160,7 @@ def _check_dims(ty: Type | None) -> None:
     """Check that the dimensions of a result fit 64 bits, as those in a text must."""
     if isinstance(ty, TensorType):
         for dim in ty.shape:
-            if type(dim) is int and dim > _MOST_IN_DIM:
+            if isinstance(dim, int) and dim > _MOST_IN_DIM:
                 raise TypeInferenceError(
                     f"the result has a dimension of more than 2**63 - 1 elements: it has {dim.bit_length()} bits"
                 )

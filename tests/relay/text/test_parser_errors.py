@@ -68,7 +68,7 @@ def message_and_marked_text(text: str) -> tuple[str, str]:
         ("def @f() { cast(1) }", "`cast` requires the attribute `dtype`", "cast(1)"),
         ("def @f() { clip(1, a_min=zero) }", "`zero` is not an attribute value", "zero"),
         ("def @f() { clip(1, a_min=-None) }", "`None` is not a number", "-None"),
-        ("def @f() { 3000000000 }", "`3000000000` does not fit int32; write `3000000000i64`", "3000000000"),
+        ("def @f() { 9223372036854775808 }", "`9223372036854775808` does not fit int64", "9223372036854775808"),
         ("def @f() { 300u8 }", "`300u8` does not fit uint8", "300u8"),
         ("def @f() { 1i7 }", "`1i7` has an unknown element type int7 as its suffix", "1i7"),
         ("def @f() { 1.5i8 }", "`1.5i8` has an integer suffix, but is not an integer", "1.5i8"),

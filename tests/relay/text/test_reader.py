@@ -88,6 +88,12 @@ def dtype(text: str) -> str:
         ("--5", 5, "int32"),
         ("42i", 42, "int32"),
         ("9223372036854775807i64", 2**63 - 1, "int64"),
+        ("5i64", 5, "int64"),
+        ("2147483647", 2**31 - 1, "int32"),
+        ("2147483648", 2**31, "int64"),
+        ("4000000000", 4_000_000_000, "int64"),
+        ("-2147483648", -(2**31), "int32"),
+        ("-2147483649", -(2**31) - 1, "int64"),
         ("3u8", 3, "uint8"),
         ("1.5f", 1.5, "float32"),
         ("1.5", 1.5, "float32"),
@@ -242,6 +248,26 @@ def type_of(text: str) -> Type | None:
     return func.params[0].type_annotation
 
 
+@pytest.mark.parametrize(
+    ("text", "dtype"), [("int", "int32"), ("uint", "uint32"), ("float", "float32"), ("uint1", "bool"), ("int8", "int8")]
+)
+def test_element_type_without_size_has_32_bits(text: str, dtype: str) -> None:
+    assert type_of(text) == TensorType((), dtype)
+    assert type_of(f"Tensor[(2), {text}]") == type_of(f"Tensor[(2,), {text}]") == TensorType((2,), dtype)
+    assert str(type_of(f"Tensor[(2), {text}]")) == f"Tensor[(2), {dtype}]"
+
+
+def test_underscore_is_no_annotation() -> None:
+    let = checked(Let, read_expr("let %x : _ = 1; %x"))
+    assert let.var.type_annotation is None
+    assert type_of("_") is None
+    func = read_module("def @main(%x: _) -> _ { match (%x) { %y: _ => { %y }, } }")["main"]
+    assert (func.params[0].type_annotation, func.ret_type) == (None, None)
+    pattern = checked(PatternVar, checked(Match, func.body).clauses[0].lhs)
+    assert pattern.var.type_annotation is None
+    assert checked(Var, read_expr("free_var %x: _; %x")).type_annotation is None
+
+
 def test_types_are_parsed() -> None:
     scalar = TensorType((), "float32")
     assert type_of("float32") == scalar
@@ -256,7 +282,7 @@ def test_types_are_parsed() -> None:
     assert type_of("fn(float32,) -> fn (float32, float32) -> ()") == FuncType(
         [scalar], FuncType([scalar, scalar], TupleType([]))
     )
-    assert isinstance(type_of("_"), IncompleteType)
+    assert isinstance(checked(TupleType, type_of("(_,)")).fields[0], IncompleteType)
     generic = type_of("fn [B,](List[B], A) -> List[]")
     assert isinstance(generic, FuncType)
     assert str(generic) == "fn [B](List[B], A) -> List"

@@ -18,7 +18,7 @@ from apass.relay.ir.expr import Expr, GlobalVar
 from apass.relay.ir.function import Function
 from apass.relay.ir.ty import GlobalTypeVar, Type, TypeVar
 from apass.relay.text.parsing.attrs import AttrEntry
-from apass.relay.text.parsing.exprs import Bound, ExprBuilder
+from apass.relay.text.parsing.exprs import Bound, ExprBuilder, annotation
 from apass.relay.text.parsing.source import TextError
 
 __all__ = ["Builder", "Definitions"]
@@ -152,7 +152,8 @@ class Builder(ExprBuilder):
         self._release(signature.type_params)
         params = [bound.var for bound in signature.params.bound]
         attrs = self._entries(signature.params.attrs)
-        return Function(params, body, signature.result, signature.type_params, attrs, span=self._span(start, end))
+        result = annotation(signature.result)
+        return Function(params, body, result, signature.type_params, attrs, span=self._span(start, end))
 
     # Patterns.
 

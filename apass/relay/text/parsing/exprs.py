@@ -25,7 +25,7 @@ from apass.relay.ir.expr import (
     Var,
 )
 from apass.relay.ir.ndarray import NDArray
-from apass.relay.ir.ty import GlobalTypeVar, Type
+from apass.relay.ir.ty import GlobalTypeVar, IncompleteType, Type
 from apass.relay.text.limits import TextLimits
 from apass.relay.text.literals import scalar_of, string_of, whole_of
 from apass.relay.text.metadata import MetaTable
@@ -33,7 +33,7 @@ from apass.relay.text.parsing.attrs import AttrEntry, AttrsBuilder
 from apass.relay.text.parsing.precedence import Operand, Operation, resolve
 from apass.relay.text.parsing.source import Source, TextError
 
-__all__ = ["Bound", "ExprBuilder"]
+__all__ = ["Bound", "ExprBuilder", "annotation"]
 
 _TRUE: Final = NDArray.of(True)
 _FALSE: Final = NDArray.of(False)
@@ -55,6 +55,11 @@ class Statement(NamedTuple):
     var: Var | None = None
     value: Expr | None = None
     start: int = 0
+
+
+def annotation(ty: Type | None) -> Type | None:
+    """Return the annotation of a type in the text. The type `_` is no annotation, as in TVM."""
+    return None if isinstance(ty, IncompleteType) else ty
 
 
 class ExprBuilder(AttrsBuilder):
@@ -97,7 +102,7 @@ class ExprBuilder(AttrsBuilder):
 
     def _variable(self, word: str, ty: Type | None, start: int) -> Var:
         name = string_of(word[1:]) if word[1] == '"' else word[1:]
-        return Var(name, ty, span=self._span(start, start + len(word)))
+        return Var(name, annotation(ty), span=self._span(start, start + len(word)))
 
     def _unbind(self, bound: Bound) -> None:
         if bound.hidden is None:
