@@ -90,19 +90,21 @@ class Prelude:
         return self.get_ctor(self.get_type("tensor_t", dtype).name_hint, canonical, dtype)
 
     @overload
-    def get_type(self, name: str) -> tuple[GlobalTypeVar | Constructor, ...]: ...
+    def get_type(self, canonical: str) -> tuple[GlobalTypeVar | Constructor, ...]: ...
 
     @overload
-    def get_type(self, name: str, dtype: str) -> GlobalTypeVar: ...
+    def get_type(self, canonical: str, dtype: str) -> GlobalTypeVar: ...
 
-    def get_type(self, name: str, dtype: str | None = None) -> tuple[GlobalTypeVar | Constructor, ...] | GlobalTypeVar:
+    def get_type(
+        self, canonical: str, dtype: str | None = None
+    ) -> tuple[GlobalTypeVar | Constructor, ...] | GlobalTypeVar:
         """Return the name of a data type, then its constructors. Raise KeyError if absent.
 
         With `dtype`, return only the name of the tensor array data type for that element type, as in TVM.
         """
         if dtype is not None:
-            return self.mod.get_global_type_var(self._name(name, dtype))
-        return self.mod.get_type(name)
+            return self.mod.get_global_type_var(self._name(canonical, dtype))
+        return self.mod.get_type(canonical)
 
     def get_global_var(self, canonical: str, dtype: str | None = None) -> GlobalVar:
         """Return the variable of a function. Raise KeyError if it does not exist.
@@ -110,6 +112,10 @@ class Prelude:
         With `dtype`, return the tensor array function for that element type.
         """
         return self.mod.get_global_var(self._name(canonical, dtype))
+
+    def get_var(self, canonical: str, dtype: str | None = None) -> GlobalVar:
+        """Return `get_global_var(canonical, dtype)`; the name is that of TVM 0.7."""
+        return self.get_global_var(canonical, dtype)
 
     def _name(self, canonical: str, dtype: str | None) -> str:
         """Return the name of a definition. With `dtype`, add the tensor arrays first."""

@@ -42,14 +42,18 @@ class TuplePattern(DFPattern):
         return match.children if self.fields is None else (match,)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, init=False)
 class TupleGetItemPattern(DFPattern):
     """Matches a field of a tuple."""
 
     tuple: DFPattern
     """The tuple."""
-    index: int | None = None
+    index: int | None
     """The index of the field; None matches any."""
+
+    def __init__(self, tuple_value: DFPattern, index: int | None = None) -> None:
+        object.__setattr__(self, "tuple", tuple_value)
+        object.__setattr__(self, "index", index)
 
     @property
     def children(self) -> _Patterns:

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from functools import cache
 from types import MappingProxyType
-from typing import Final, Self, cast
+from typing import Final, Self, TypeAlias, cast
 
 from apass.errors import did_you_mean
 from apass.relay.ir.immediates import IntImm, immediate, normal_dtype
@@ -86,9 +85,15 @@ def _kind(value: object) -> type:
     return int if type(value) is IntImm else type(value)
 
 
-@cache
-def _conversions(kind: type[Attrs]) -> tuple[tuple[str, Callable[[object], object]], ...]:
+_Conversions: TypeAlias = tuple[tuple[str, Callable[[object], object]], ...]
+
+_CONVERSIONS: Final[dict[type[Attrs], _Conversions]] = {}
+
+
+def _conversions(kind: type[Attrs]) -> _Conversions:
     """Return the names of the fields to convert, each with its conversion."""
+    if kind in _CONVERSIONS:
+        return _CONVERSIONS[kind]
     result: list[tuple[str, Callable[[object], object]]] = []
     for field in fields(kind):
         annotation = str(field.type)
@@ -96,7 +101,8 @@ def _conversions(kind: type[Attrs]) -> tuple[tuple[str, Callable[[object], objec
             result.append((field.name, immediate))
         elif annotation in _STRINGS and (field.name == "dtype" or field.name.endswith("_dtype")):
             result.append((field.name, _dtype))
-    return tuple(result)
+    _CONVERSIONS[kind] = tuple(result)
+    return _CONVERSIONS[kind]
 
 
 _STRINGS: Final = ("<class 'str'>", "str", "str | None")

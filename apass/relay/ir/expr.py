@@ -134,14 +134,27 @@ def _exprs(subject: str, values: Iterable[object]) -> tuple[Expr, ...]:
     return cast("tuple[Expr, ...]", exprs)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class Var(Expr):
     """A local variable, bound by a function, Let or pattern. Names may repeat."""
 
     name_hint: str
     """The name, which the printer makes unique."""
-    type_annotation: Type | None = None
+    type_annotation: Type | None
     """The type annotation, or None to infer the type."""
+
+    def __init__(
+        self,
+        name_hint: str,
+        type_annotation: Type | None = None,
+        span: Span | None = None,
+        *,
+        checked_type_: Type | None = None,
+    ) -> None:
+        set_field(self, "span", span)
+        set_field(self, "checked_type_", checked_type_)
+        set_field(self, "name_hint", name_hint)
+        set_field(self, "type_annotation", type_annotation)
 
     @property
     def vid(self) -> Id:
@@ -236,7 +249,7 @@ class Tuple(Expr):
         return True
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class TupleGetItem(Expr):
     """A field of a tuple."""
 
@@ -244,6 +257,14 @@ class TupleGetItem(Expr):
     """The tuple."""
     index: int
     """The index of the field, from 0."""
+
+    def __init__(
+        self, tuple_value: Expr, index: int, span: Span | None = None, *, checked_type_: Type | None = None
+    ) -> None:
+        set_field(self, "span", span)
+        set_field(self, "checked_type_", checked_type_)
+        set_field(self, "tuple_value", tuple_value)
+        set_field(self, "index", index)
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -290,7 +311,7 @@ class Call(Expr):
         return f" of {self.op!r}" if not self.op.children else ""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class Let(Expr):
     """A local binding. If the value is a function, it may refer to the variable."""
 
@@ -301,13 +322,22 @@ class Let(Expr):
     body: Expr
     """The expression in which the variable is bound. Its value is the value of the Let."""
 
+    def __init__(
+        self, variable: Var, value: Expr, body: Expr, span: Span | None = None, *, checked_type_: Type | None = None
+    ) -> None:
+        set_field(self, "span", span)
+        set_field(self, "checked_type_", checked_type_)
+        set_field(self, "var", variable)
+        set_field(self, "value", value)
+        set_field(self, "body", body)
+
     @property
     def children(self) -> tuple[Expr, ...]:
         """The variable, the value, the body."""
         return (self.var, self.value, self.body)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class If(Expr):
     """A conditional expression. Only the chosen branch is evaluated."""
 
@@ -317,6 +347,21 @@ class If(Expr):
     """The value if the condition is true."""
     false_branch: Expr
     """The value if the condition is false."""
+
+    def __init__(
+        self,
+        cond: Expr,
+        true_branch: Expr,
+        false_branch: Expr,
+        span: Span | None = None,
+        *,
+        checked_type_: Type | None = None,
+    ) -> None:
+        set_field(self, "span", span)
+        set_field(self, "checked_type_", checked_type_)
+        set_field(self, "cond", cond)
+        set_field(self, "true_branch", true_branch)
+        set_field(self, "false_branch", false_branch)
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -395,12 +440,17 @@ OPS: Final[dict[str, Op]] = {}
 """The registered operators by name. `apass.relay.op` registers them."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class RefCreate(Expr):
     """A new mutable cell."""
 
     value: Expr
     """The initial value."""
+
+    def __init__(self, value: Expr, span: Span | None = None, *, checked_type_: Type | None = None) -> None:
+        set_field(self, "span", span)
+        set_field(self, "checked_type_", checked_type_)
+        set_field(self, "value", value)
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -408,12 +458,17 @@ class RefCreate(Expr):
         return (self.value,)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class RefRead(Expr):
     """The current value of a mutable cell."""
 
     ref: Expr
     """The cell."""
+
+    def __init__(self, ref: Expr, span: Span | None = None, *, checked_type_: Type | None = None) -> None:
+        set_field(self, "span", span)
+        set_field(self, "checked_type_", checked_type_)
+        set_field(self, "ref", ref)
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -421,7 +476,7 @@ class RefRead(Expr):
         return (self.ref,)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class RefWrite(Expr):
     """A write to a mutable cell. The value of the expression is the empty tuple."""
 
@@ -429,6 +484,12 @@ class RefWrite(Expr):
     """The cell."""
     value: Expr
     """The new value of the cell."""
+
+    def __init__(self, ref: Expr, value: Expr, span: Span | None = None, *, checked_type_: Type | None = None) -> None:
+        set_field(self, "span", span)
+        set_field(self, "checked_type_", checked_type_)
+        set_field(self, "ref", ref)
+        set_field(self, "value", value)
 
     @property
     def children(self) -> tuple[Expr, ...]:

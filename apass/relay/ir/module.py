@@ -2,18 +2,24 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, count
-from typing import overload
+from typing import TypeAlias, overload
 
 from apass.errors import did_you_mean
 from apass.relay.ir.adt import Constructor, TypeData
 from apass.relay.ir.expr import Annotate, Expr, GlobalVar
 from apass.relay.ir.function import Function
+from apass.relay.ir.map import Map
 from apass.relay.ir.text_format import astext, pretty_print
 from apass.relay.ir.ty import GlobalTypeVar
 from apass.relay.ir.variables import free_type_vars, free_vars
 from apass.util.displayed import Displayed
 
 __all__ = ["IRModule", "set_std_importer"]
+
+Functions: TypeAlias = Map[GlobalVar, Expr] | Mapping[GlobalVar, Expr] | Mapping[str, Expr]
+"""Functions by global variable or by name."""
+TypeDefinitions: TypeAlias = Map[GlobalTypeVar, TypeData] | Mapping[GlobalTypeVar, TypeData] | Mapping[str, TypeData]
+"""Data types by global type variable or by name."""
 
 _std_importer: list[Callable[["IRModule", str], None]] = []
 
@@ -40,8 +46,8 @@ class IRModule(Displayed):
 
     def __init__(
         self,
-        functions: Mapping[GlobalVar, Expr] | Mapping[str, Expr] | None = None,
-        type_definitions: Mapping[GlobalTypeVar, TypeData] | Mapping[str, TypeData] | None = None,
+        functions: Functions | None = None,
+        type_definitions: TypeDefinitions | None = None,
     ) -> None:
         """Add functions and data types, keyed by variable or by name."""
         self._functions: dict[str, tuple[GlobalVar, Expr]] = {}
@@ -57,8 +63,8 @@ class IRModule(Displayed):
     def from_expr(
         cls,
         expr: Expr,
-        functions: Mapping[GlobalVar, Expr] | Mapping[str, Expr] | None = None,
-        type_defs: Mapping[GlobalTypeVar, TypeData] | Mapping[str, TypeData] | None = None,
+        functions: Functions | None = None,
+        type_defs: TypeDefinitions | None = None,
     ) -> "IRModule":
         """Return a module with a function, or with an expression made a function.
 
@@ -76,14 +82,14 @@ class IRModule(Displayed):
         return next(unused for unused in names if unused not in self._functions)
 
     @property
-    def functions(self) -> dict[GlobalVar, Expr]:
-        """The functions by global variable in insertion order, as a new dict."""
-        return dict(self._functions.values())
+    def functions(self) -> Map[GlobalVar, Expr]:
+        """The functions by global variable in insertion order, as a new map."""
+        return Map(dict(self._functions.values()))
 
     @property
-    def type_definitions(self) -> dict[GlobalTypeVar, TypeData]:
-        """The data type definitions by global type variable, as a new dict."""
-        return {data.header: data for data in self._types.values()}
+    def type_definitions(self) -> Map[GlobalTypeVar, TypeData]:
+        """The data type definitions by global type variable, as a new map."""
+        return Map({data.header: data for data in self._types.values()})
 
     @overload
     def __getitem__(self, var: str | GlobalVar) -> Function: ...
@@ -162,7 +168,7 @@ class IRModule(Displayed):
             result._functions.pop(name, None)
         return result
 
-    def update(self, other: "IRModule | Mapping[GlobalVar, Expr] | Mapping[str, Expr]") -> None:
+    def update(self, other: "IRModule | Functions") -> None:
         """Add the functions and data types of `other`; equal names are replaced."""
         if isinstance(other, IRModule):
             self._types |= other._types

@@ -1,5 +1,7 @@
 """`IRModule`: functions and data types, added by variable or by name."""
 
+import pickle
+from collections.abc import Mapping
 from typing import cast
 
 import pytest
@@ -8,7 +10,9 @@ from apass.relay.adt import Clause, Constructor, Match, PatternConstructor, Patt
 from apass.relay.expr import GlobalVar, Var
 from apass.relay.function import Function
 from apass.relay.ir.expr import const
+from apass.relay.ir.map import Map
 from apass.relay.ir.module import IRModule
+from apass.relay.parser import parse
 from apass.relay.prelude import Prelude
 from apass.relay.structural.equality import structural_equal
 from apass.relay.text.parsing.reader import read_module
@@ -98,3 +102,38 @@ def test_from_expr_picks_unused_name() -> None:
     third = IRModule.from_expr(const(3), functions=second.functions)
     assert [gvar.name_hint for gvar in third.get_global_vars()] == ["main", "main_1", "main_2"]
     assert third["main"] is first["main"]
+
+
+# Maps.
+
+
+def test_items_of_module_are_lists_of_pairs() -> None:
+    mod = parse("type Pair { Pair(int32, int32), }\ndef @main() { 1 }\ndef @other() { 2 }")
+    header, data = mod.type_definitions.items()[0]
+    assert (header, data.header) == (mod.get_global_type_var("Pair"), mod.get_global_type_var("Pair"))
+    pairs = mod.functions.items()
+    assert isinstance(pairs, list)
+    assert [gvar.name_hint for gvar, _ in pairs] == ["main", "other"]
+    assert pairs[1][1] is mod["other"]
+
+
+def test_map_is_a_mapping_with_list_of_items() -> None:
+    entries = {"a": 1, "b": 2}
+    mapping = Map(entries)
+    assert isinstance(mapping, Mapping)
+    assert mapping.items() == [("a", 1), ("b", 2)]
+    assert (list(mapping), list(mapping.keys()), list(mapping.values())) == (["a", "b"], ["a", "b"], [1, 2])
+    assert (mapping["a"], mapping.get("c"), mapping.get("c", 3), len(mapping), "b" in mapping) == (1, None, 3, 2, True)
+    assert mapping == entries == mapping == Map(entries) != Map({})
+    assert repr(mapping) == repr(entries)
+    assert pickle.loads(pickle.dumps(mapping)) == mapping
+    entries["c"] = 3
+    assert "c" not in mapping
+
+
+def test_module_takes_maps_of_another_module() -> None:
+    mod = parse("type Pair { Pair(int32, int32), }\ndef @main() { 1 }")
+    other = IRModule(mod.functions, mod.type_definitions)
+    assert (other.functions, other.type_definitions) == (mod.functions, mod.type_definitions)
+    other.update(mod.functions)
+    assert other.functions == mod.functions

@@ -1,6 +1,7 @@
 """Functions have the parameters, their order and the defaults of TVM 0.8."""
 
 import inspect
+from types import ModuleType
 
 import pytest
 
@@ -75,6 +76,96 @@ where(condition, x, y)
 zeros(shape, dtype)
 """
 
+_ROOMS = """
+nn.adaptive_avg_pool1d(data, output_size=None, layout='NCW', out_layout='')
+nn.adaptive_avg_pool2d(data, output_size=None, layout='NCHW', out_layout='')
+nn.adaptive_avg_pool3d(data, output_size=None, layout='NCDHW', out_layout='')
+nn.adaptive_max_pool1d(data, output_size=None, layout='NCW', out_layout='')
+nn.adaptive_max_pool2d(data, output_size=None, layout='NCHW', out_layout='')
+nn.adaptive_max_pool3d(data, output_size=None, layout='NCDHW', out_layout='')
+nn.avg_pool1d(data, pool_size=(1,), strides=(1,), dilation=(1,), padding=(0,), layout='NCW', out_layout='',
+    ceil_mode=False, count_include_pad=False)
+nn.avg_pool2d(data, pool_size=(1, 1), strides=(1, 1), dilation=(1, 1), padding=(0, 0), layout='NCHW', out_layout='',
+    ceil_mode=False, count_include_pad=False)
+nn.avg_pool3d(data, pool_size=(1, 1, 1), strides=(1, 1, 1), dilation=(1, 1, 1), padding=(0, 0, 0), layout='NCDHW',
+    out_layout='', ceil_mode=False, count_include_pad=False)
+nn.batch_flatten(data)
+nn.batch_matmul(tensor_a, tensor_b, out_dtype='', transpose_a=False, transpose_b=True)
+nn.batch_norm(data, gamma, beta, moving_mean, moving_var, axis=1, epsilon=1e-05, center=True, scale=True)
+nn.batch_to_space_nd(data, block_shape, crops)
+nn.bias_add(data, bias, axis=1)
+nn.contrib_conv2d_nchwc(data, kernel, strides=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, channels=None,
+    kernel_size=None, data_layout='NCHW8c', kernel_layout='OIHW', out_layout='', out_dtype='')
+nn.contrib_dense_pack(data, weight, weight_layout='NC', units=None, out_dtype='')
+nn.contrib_depthwise_conv2d_nchwc(data, kernel, strides=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1,
+    channels=None, kernel_size=None, data_layout='NCHW8c', kernel_layout='OIHW', out_layout='', out_dtype='')
+nn.conv1d(data, weight, strides=1, padding=0, dilation=1, groups=1, channels=None, kernel_size=None,
+    data_layout='NCW', kernel_layout='OIW', out_layout='', out_dtype='')
+nn.conv1d_transpose(data, weight, strides=(1,), padding=(0,), dilation=(1,), groups=1, channels=None,
+    kernel_size=None, data_layout='NCW', kernel_layout='OIW', out_layout='', output_padding=(0,), out_dtype='')
+nn.conv2d(data, weight, strides=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, channels=None, kernel_size=None,
+    data_layout='NCHW', kernel_layout='OIHW', out_layout='', out_dtype='')
+nn.conv2d_transpose(data, weight, strides=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, channels=None,
+    kernel_size=None, data_layout='NCHW', kernel_layout='OIHW', out_layout='', output_padding=(0, 0), out_dtype='')
+nn.conv3d(data, weight, strides=(1, 1, 1), padding=(0, 0, 0), dilation=(1, 1, 1), groups=1, channels=None,
+    kernel_size=None, data_layout='NCDHW', kernel_layout='OIDHW', out_layout='', out_dtype='')
+nn.conv3d_transpose(data, weight, strides=(1, 1, 1), padding=(0, 0, 0), dilation=(1, 1, 1), groups=1, channels=None,
+    kernel_size=None, data_layout='NCDHW', kernel_layout='OIDHW', out_layout='', output_padding=(0, 0, 0),
+    out_dtype='')
+nn.cross_entropy(predictions, targets)
+nn.cross_entropy_with_logits(predictions, targets)
+nn.deformable_conv2d(data, offset, weight, strides=(1, 1), padding=(0, 0), dilation=(1, 1), deformable_groups=1,
+    groups=1, channels=None, kernel_size=None, data_layout='NCHW', kernel_layout='OIHW', out_layout='',
+    out_dtype='')
+nn.dense(data, weight, units=None, out_dtype='')
+nn.depth_to_space(data, block_size, layout='NCHW', mode='DCR')
+nn.dilate(data, strides, dilation_value=0.0)
+nn.dropout(data, rate=0.5)
+nn.dropout_raw(data, rate=0.5)
+nn.fast_softmax(data, axis=-1)
+nn.fifo_buffer(data, buffer, axis)
+nn.global_avg_pool1d(data, layout='NCW', out_layout='')
+nn.global_avg_pool2d(data, layout='NCHW', out_layout='')
+nn.global_avg_pool3d(data, layout='NCDHW', out_layout='')
+nn.global_max_pool1d(data, layout='NCW', out_layout='')
+nn.global_max_pool2d(data, layout='NCHW', out_layout='')
+nn.global_max_pool3d(data, layout='NCDHW', out_layout='')
+nn.group_norm(data, gamma, beta, num_groups, axis=1, epsilon=1e-05, center=True, scale=True)
+nn.instance_norm(data, gamma, beta, axis=1, epsilon=1e-05, center=True, scale=True)
+nn.l2_normalize(data, eps, axis=None)
+nn.layer_norm(data, gamma, beta, axis=-1, epsilon=1e-05, center=True, scale=True)
+nn.leaky_relu(data, alpha=0.01)
+nn.log_softmax(data, axis=-1)
+nn.lrn(data, size=5, axis=1, bias=2, alpha=1e-05, beta=0.75)
+nn.matmul(tensor_a, tensor_b, units=None, out_dtype='', transpose_a=False, transpose_b=False)
+nn.max_pool1d(data, pool_size=(1,), strides=(1,), dilation=(1,), padding=(0,), layout='NCW', out_layout='',
+    ceil_mode=False)
+nn.max_pool2d(data, pool_size=(1, 1), strides=(1, 1), dilation=(1, 1), padding=(0, 0), layout='NCHW', out_layout='',
+    ceil_mode=False)
+nn.max_pool3d(data, pool_size=(1, 1, 1), strides=(1, 1, 1), dilation=(1, 1, 1), padding=(0, 0, 0), layout='NCDHW',
+    out_layout='', ceil_mode=False)
+nn.mirror_pad(data, pad_width, mode='SYMMETRIC')
+nn.nll_loss(predictions, targets, weights, reduction='mean', ignore_index=-100)
+nn.pad(data, pad_width, pad_value=0, pad_mode='constant')
+nn.prelu(data, alpha, axis=1)
+nn.relu(data)
+nn.softmax(data, axis=-1)
+nn.space_to_batch_nd(data, block_shape, paddings, pad_value=0)
+nn.space_to_depth(data, block_size, layout='NCHW')
+nn.upsampling(data, scale_h=1, scale_w=1, layout='NCHW', method='nearest_neighbor', align_corners=False)
+nn.upsampling3d(data, scale_d=1, scale_h=1, scale_w=1, layout='NCDHW', method='nearest_neighbor',
+    coordinate_transformation_mode='half_pixel')
+image.resize1d(data, size, layout='NCW', method='linear', coordinate_transformation_mode='half_pixel',
+    rounding_method='', cubic_alpha=-0.5, cubic_exclude=0, out_dtype=None)
+image.resize2d(data, size, layout='NCHW', method='linear', coordinate_transformation_mode='half_pixel',
+    rounding_method='', cubic_alpha=-0.5, cubic_exclude=0, out_dtype=None)
+image.resize3d(data, size, layout='NCDHW', method='linear', coordinate_transformation_mode='half_pixel',
+    rounding_method='', cubic_alpha=-0.5, cubic_exclude=0, out_dtype=None)
+annotation.device_copy(data, src_device, dst_device)
+annotation.on_device(data, device, is_fixed=False)
+annotation.stop_fusion(data)
+"""
+
 _FIELDS = """
 arange: start stop step dtype
 argmax: axis keepdims select_last_index exclude
@@ -97,9 +188,9 @@ zeros: shape dtype
 """
 
 
-def _plain(name: str) -> str:
+def _plain(name: str, room: ModuleType = op) -> str:
     """Return the signature of a function without its annotations."""
-    parameters = inspect.signature(getattr(op, name)).parameters.values()
+    parameters = inspect.signature(getattr(room, name)).parameters.values()
     unannotated = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
     return f"{name}({', '.join(map(str, unannotated))})"
 
@@ -107,6 +198,12 @@ def _plain(name: str) -> str:
 @pytest.mark.parametrize("line", _SIGNATURES.split("\n")[1:-1])
 def test_function_has_the_signature_of_tvm(line: str) -> None:
     assert _plain(line.partition("(")[0]) == line
+
+
+@pytest.mark.parametrize("line", _ROOMS.replace("\n    ", " ").split("\n")[1:-1])
+def test_function_of_room_has_signature_of_tvm(line: str) -> None:
+    room, _, name = line.partition("(")[0].partition(".")
+    assert f"{room}.{_plain(name, getattr(op, room))}" == line
 
 
 @pytest.mark.parametrize("line", _FIELDS.split("\n")[1:-1])

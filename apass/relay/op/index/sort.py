@@ -8,7 +8,7 @@ import numpy as np
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.expr import Call, Expr, Op, TupleWrapper
 from apass.relay.ir.ndarray import Array
-from apass.relay.ir.ty import TensorType, TupleType
+from apass.relay.ir.ty import Dim, TensorType, TupleType
 from apass.relay.op.define.arguments import computed_expr, static_ints
 from apass.relay.op.define.attrs import always_printed
 from apass.relay.op.define.dims import axis_of, dims_differ
@@ -86,7 +86,7 @@ def _argsort(attrs: ArgsortAttrs, data: Array) -> Array:
 
 def _relate_topk(data: TensorType, attrs: TopkAttrs) -> TensorType | TupleType:
     axis = axis_of(len(data.shape), attrs.axis)
-    shape = list(data.shape)
+    shape: list[Dim] = list(data.shape)
     size = shape[axis]
     if isinstance(size, int) and attrs.k > size:
         raise ValueError(f"the top {attrs.k} elements are requested, but axis {axis} of {data} has only {size}")

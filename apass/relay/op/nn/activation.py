@@ -92,7 +92,7 @@ def relu(data: Expr) -> Call:
     return Call(_RELU, (data,))
 
 
-def leaky_relu(data: Expr, alpha: float) -> Call:
+def leaky_relu(data: Expr, alpha: float = 0.01) -> Call:
     """Return the data with negative elements multiplied by `alpha`."""
     return Call(_LEAKY_RELU, (data,), LeakyReluAttrs(alpha=float(alpha)))
 

@@ -115,7 +115,7 @@ def _relate_repeat(data: TensorType, attrs: RepeatAttrs) -> TensorType:
         raise ValueError(f"repeats must be 1 or more, got {attrs.repeats}")
     if attrs.axis is None:
         return TensorType((_times(product(data.shape), attrs.repeats),), data.dtype)
-    shape = list(data.shape)
+    shape: list[Dim] = list(data.shape)
     axis = axis_of(len(shape), attrs.axis)
     shape[axis] = _times(shape[axis], attrs.repeats)
     return TensorType(shape, data.dtype)

@@ -58,7 +58,10 @@ class Statement(NamedTuple):
 
 
 def annotation(ty: Type | None) -> Type | None:
-    """Return the annotation of a type in the text. The type `_` is no annotation, as in TVM."""
+    """Return the annotation of a type in the text.
+
+    The type `_` is no annotation, as in TVM.
+    """
     return None if isinstance(ty, IncompleteType) else ty
 
 
