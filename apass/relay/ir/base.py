@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from apass.core.diagnostics import Span
 
-__all__ = ["Id", "SourceName", "Span"]
+__all__ = ["Id", "SourceName", "Span", "TextName"]
 
 
 class SourceName(str):
@@ -20,6 +20,15 @@ class SourceName(str):
     def name(self) -> str:
         """The name itself."""
         return str(self)
+
+
+class TextName(SourceName):
+    """The name of a text that the parser read.
+
+    The printer omits it, because all expressions of the text have it. It prints other names after calls.
+    """
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,16 @@ from base64 import b64encode
 import numpy as np
 import pytest
 
+from apass.core.diagnostics import Span
 from apass.relay.adt import Clause, Constructor, Match, PatternConstructor, PatternVar, PatternWildcard, TypeData
+from apass.relay.base import SourceName
 from apass.relay.expr import Call, Constant, Expr, GlobalVar, If, Let, Op, Tuple, TupleGetItem, Var
 from apass.relay.function import Function
 from apass.relay.ir.attrs import DictAttrs
 from apass.relay.ir.expr import RefCreate, RefRead, RefWrite, const, var
 from apass.relay.ir.module import IRModule
 from apass.relay.parser import parse_expr
+from apass.relay.structural.equality import structural_equal
 from apass.relay.text.metadata import MetadataError
 from apass.relay.text.printing.printer import VERSION_LINE, astext, pretty_print
 from apass.relay.ty import (
@@ -344,6 +347,47 @@ def test_annotate_replaces_type_comments() -> None:
         "  @f(%0) /* Call */",
         "} /* Function */",
     ]
+
+
+# Names of sources.
+
+
+def named_call(name: str) -> Call:
+    """Return a call whose span has the name of a node of an imported model."""
+    add = Op.get("add")
+    return Call(add, (X, Y), None, None, Span(SourceName(name), 0, 0, 0, 0))
+
+
+def test_name_of_source_follows_call() -> None:
+    total = named_call("Add0")
+    outer = Call(total.op, (total, total), None, None, Span(SourceName("Add1"), 0, 0, 0, 0))
+    assert body_of(outer) == "%0 = add(%x, %y) /* Add0 */;\nadd(%0, %0) /* Add1 */"
+
+
+def test_name_of_source_precedes_type() -> None:
+    mod = infer_module(IRModule.from_expr(Function([X, Y], named_call("Add0"))))
+    assert "add(%x, %y) /* Add0 */ /* ty=Tensor[(10), float32] */" in str(mod)
+    noted = Function([X, Y], named_call("Add0")).astext(annotate=lambda expr: "!" if isinstance(expr, Call) else "")
+    assert "add(%x, %y) /* Add0 */!" in noted
+
+
+def test_spans_of_other_nodes_are_not_printed() -> None:
+    span = Span(SourceName("Split0"), 0, 0, 0, 0)
+    assert body_of(TupleGetItem(Tuple([X, Y], span), 0, span)) == "%0 = (%x, %y);\n%0.0"
+    assert body_of(Call(Constructor("Unit", (), GlobalTypeVar("U")), (), None, None, span)) == "Unit"
+
+
+def test_name_of_parsed_text_is_not_printed() -> None:
+    text = "free_var %x: int32;\nadd(%x, %x)"
+    assert str(parse_expr(text)) == text
+
+
+@pytest.mark.parametrize("name", ["Add0", "a */ b", "/* a", "*/", "/*/", "", "a\nb", "\n", "// a", "a/b/Add:0", "%x"])
+def test_name_of_source_is_a_comment(name: str) -> None:
+    func = Function([X, Y], named_call(name))
+    text = astext(func)
+    assert " /* " in text
+    assert structural_equal(parse_expr(text), func)
 
 
 # Depth and errors.

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple, cast
 
 from apass.relay.ir.adt import Constructor
-from apass.relay.ir.base import SourceName
+from apass.relay.ir.base import TextName
 from apass.relay.ir.expr import Expr, GlobalVar
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ty import GlobalTypeVar
@@ -53,7 +53,7 @@ def read_module(
     """
     result = IRModule() if init_module is None else init_module.copy()
     parts = _split(text)
-    source = Source(SourceName(source_name), parts.program)
+    source = Source(TextName(source_name), parts.program)
     definitions = cast("Definitions", _parse("module", source, parts, result, init_meta_table or {}, limits))
     if needs_version and definitions.version is None:
         advice = 'start the text with `#[version = "0.0.5"]`'
@@ -73,7 +73,7 @@ def read_module_bytes(data: bytes) -> IRModule:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        source = Source(SourceName("from_string"), data[: error.end].decode(errors="replace"))
+        source = Source(TextName("from_string"), data[: error.end].decode(errors="replace"))
         message = f"the byte {data[error.start]:#04x} at offset {error.start} is not valid UTF-8"
         offset = len(data[: error.start].decode(errors="replace"))
         parse_error = source.error(TextError(message, offset, offset + 1))
@@ -92,7 +92,7 @@ def read_expr(text: str) -> Expr:
 
     """
     parts = _split(text)
-    source = Source(SourceName("from_string"), parts.program)
+    source = Source(TextName("from_string"), parts.program)
     return cast("Expr", _parse("program", source, parts, IRModule(), {}, DEFAULT_LIMITS))
 
 

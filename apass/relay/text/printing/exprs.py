@@ -9,7 +9,9 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Final
 
+from apass.core.diagnostics import Span
 from apass.relay.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
+from apass.relay.ir.base import TextName
 from apass.relay.ir.expr import (
     Annotate,
     Call,
@@ -216,7 +218,7 @@ class ExprText:
         callee = self._use(call.op)
         if isinstance(call.op, Constructor) and not call.op.inputs:
             return callee
-        return f"{callee}({', '.join(map(str, parts))})"
+        return f"{callee}({', '.join(map(str, parts))}){_origin_text(call.span)}"
 
     def _dataflow(self, node: Expr) -> Doc:
         if isinstance(node, Tuple):
@@ -310,6 +312,14 @@ def _used_by(node: Expr) -> Iterable[Expr]:
     if isinstance(node, Match):
         return (node.data, *(clause.rhs for clause in node.clauses))
     return node.children
+
+
+def _origin_text(span: Span | None) -> str:
+    """Return a comment with the name of the source, such as the node of an imported model."""
+    if span is None or isinstance(span.source_name, TextName):
+        return ""
+    name = span.source_name.replace("*/", "* /").replace("/*", "/ *")  # comments nest
+    return f" /* {name} */"
 
 
 def _in_parentheses(doc: Doc) -> Doc:
