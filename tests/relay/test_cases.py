@@ -14,7 +14,7 @@ from apass.relay.ir.module import IRModule
 from apass.relay.parser import fromtext
 from apass.relay.structural.equality import structural_equal
 from apass.relay.type_inference.infer import infer_module
-from tests.helpers.relay.pass_cases import CASES, EXPECTED, cases_below, options_of, settings_of
+from tests.helpers.relay.pass_cases import CASES, EXPECTED, case_hooks, cases_below, options_of, settings_of
 
 
 def replay(before: Path) -> str:
@@ -25,7 +25,8 @@ def replay(before: Path) -> str:
     pass_ = apass.get_pass(before.parent.name, **options_of(settings.get("options", "")))
     mod, expected = fromtext(text, before.name), fromtext(after.read_text(encoding="utf-8"), after.name)
     with_types = settings.get("with") == "InferType"
-    actual = run_at(int(settings.get("level", "2")), pass_, infer_module(mod) if with_types else mod)
+    with case_hooks():
+        actual = run_at(int(settings.get("level", "2")), pass_, infer_module(mod) if with_types else mod)
     return difference(typed(actual), typed(expected))
 
 

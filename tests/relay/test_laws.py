@@ -52,11 +52,12 @@ def at_level_4(pass_: apass.Pass[IRModule], mod: IRModule) -> IRModule:
 
 def test_all_passes_are_registered() -> None:
     assert set(NAMES) >= {
-        "AnnotateSpans", "BackwardFoldScaleAxis", "BatchingOps", "CanonicalizeCast", "CanonicalizeOps",
+        "AlterOpLayout", "AnnotateSpans", "BackwardFoldScaleAxis", "BatchingOps", "CanonicalizeCast", "CanonicalizeOps",
         "CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout",
         "DeadCodeElimination", "DefuseOps", "DynamicToStatic", "EliminateCommonSubexpr", "EtaExpand", "FastMath",
         "FoldConstant",
-        "FoldScaleAxis", "ForwardFoldScaleAxis", "FuseOps", "InferType", "Inline", "LambdaLift", "MergeComposite",
+        "FoldScaleAxis", "ForwardFoldScaleAxis", "FuseOps", "InferType", "Inline", "LambdaLift", "Legalize",
+        "MergeComposite",
         "RemoveUnusedFunctions", "SimplifyExpr", "SimplifyInference", "SplitArgs", "ToANormalForm",
         "ToBasicBlockNormalForm", "ToGraphNormalForm", "relay.Default",
     }  # fmt: skip

@@ -5,9 +5,21 @@ from apass.relay.op.define.registry import (
     OpPattern,
     get,
     register,
+    register_alter_op_layout,
     register_convert_op_layout,
+    register_legalize,
     register_op_attr,
     register_pattern,
 )
 
-__all__ = ["Op", "OpPattern", "get", "register", "register_convert_op_layout", "register_op_attr", "register_pattern"]
+__all__ = [
+    "Op",
+    "OpPattern",
+    "get",
+    "register",
+    "register_alter_op_layout",
+    "register_convert_op_layout",
+    "register_legalize",
+    "register_op_attr",
+    "register_pattern",
+]

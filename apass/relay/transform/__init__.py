@@ -13,6 +13,7 @@ from apass.passes.base import ModulePass, Pass
 from apass.passes.decorators import module_pass
 from apass.passes.sequential import Sequential
 from apass.relay.op.layouts.config import LayoutConfig
+from apass.relay.transform.alter_op_layout import AlterOpLayout
 from apass.relay.transform.annotate_spans import AnnotateSpans
 from apass.relay.transform.canonicalize_cast import CanonicalizeCast
 from apass.relay.transform.canonicalize_ops import CanonicalizeOps
@@ -44,6 +45,7 @@ from apass.relay.transform.fuse_ops.fuse_ops import FuseOps
 from apass.relay.transform.infer_type import InferType, InferTypeLocal
 from apass.relay.transform.inline import Inline
 from apass.relay.transform.lambda_lift import LambdaLift
+from apass.relay.transform.legalize import Legalize
 from apass.relay.transform.merge_composite import MergeComposite
 from apass.relay.transform.normal_forms.anf import ToANormalForm, ToANormalFormExpr
 from apass.relay.transform.normal_forms.basic_block import ToBasicBlockNormalForm
@@ -56,6 +58,7 @@ from apass.relay.transform.split_args import SplitArgs
 from apass.relay.transform.support.run_for_tests import run_on
 
 __all__ = [
+    "AlterOpLayout",
     "AnnotateSpans",
     "BackwardFoldScaleAxis",
     "BatchingOps",
@@ -85,6 +88,7 @@ __all__ = [
     "Inline",
     "LambdaLift",
     "LayoutConfig",
+    "Legalize",
     "MergeComposite",
     "ModulePass",
     "Pass",

@@ -6,14 +6,23 @@ first file may set the following:
 - `// with: InferType`: the pass runs on the typed program. Both programs are typed if possible before comparing.
 - `// options: key=value, ...`: the options of the pass, with Python values.
 - `// level: 3`: the level of the context.
+
+Cases run inside `case_hooks()`, so that passes that only call hooks of operators have an effect.
 """
 
 import ast
 import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from apass.relay.dataflow_pattern import is_op, wildcard
+from apass.relay.expr import Call, Expr
+from apass.relay.ir.attrs import Attrs
+from apass.relay.op import get, nn
 from apass.relay.op.contrib.register import PatternEntry, register_pattern_table
+from apass.relay.testing.temp_op_attr import TempOpAttr
+from apass.relay.ty import TensorType, Type
 from tests.helpers.repository import ROOT
 
 
@@ -21,6 +30,26 @@ from tests.helpers.repository import ROOT
 def patterns() -> list[PatternEntry]:
     """Return the patterns of the table `tests.cases`, which cases can name."""
     return [("tests.dense_relu", is_op("nn.relu")(is_op("nn.dense")(wildcard(), wildcard())))]
+
+
+def _in_blocks(attrs: Attrs, inputs: Sequence[Expr], tinfos: Sequence[TensorType], out_type: Type) -> Call | None:
+    """Return a convolution of blocks of two channels."""
+    if attrs["data_layout"] != "NCHW" or any(size % 2 for size in tinfos[1].concrete_shape[:2]):
+        return None
+    layouts = {"data_layout": "NCHW2c", "kernel_layout": "OIHW2i2o"}
+    return Call(get("nn.contrib_conv2d_NCHWc"), inputs, attrs.replaced(**layouts))
+
+
+def _leaky(attrs: Attrs, inputs: Sequence[Expr], types: Sequence[Type]) -> Call:
+    """Return relu as a leaky_relu without a slope."""
+    return nn.leaky_relu(inputs[0], 0.0)
+
+
+@contextmanager
+def case_hooks() -> Iterator[None]:
+    """Register the hooks of AlterOpLayout and Legalize that the cases use."""
+    with TempOpAttr("nn.conv2d", "FTVMAlterOpLayout", _in_blocks), TempOpAttr("nn.relu", "FTVMLegalize", _leaky):
+        yield
 
 
 CASES = ROOT / "tests" / "relay" / "cases"

@@ -28,18 +28,21 @@ relay.dataflow_pattern: TupleGetItemPattern TuplePattern TypePattern VarPattern 
 relay.dataflow_pattern: has_dtype has_shape has_type is_constant is_expr is_if is_let is_op is_tuple is_tuple_get_item
 relay.dataflow_pattern: is_var match partition rewrite wildcard
 relay.loops: while_loop
-relay.op: Op OpPattern annotation contrib get image nn register register_convert_op_layout
-relay.op: register_op_attr register_pattern
+relay.op: Op OpPattern annotation contrib get image nn register register_alter_op_layout register_convert_op_layout
+relay.op: register_legalize register_op_attr register_pattern
 relay.op.contrib: get_pattern_table register_pattern_table
-relay.op.op: Op OpPattern get register register_convert_op_layout register_op_attr register_pattern
+relay.op.op: Op OpPattern get register register_alter_op_layout register_convert_op_layout register_legalize
+relay.op.op: register_op_attr register_pattern
 relay.param_dict: load_param_dict save_param_dict
 relay.testing: add_nat_definitions count create_workload dcgan densenet dqn inception_v3 init layers lstm make_nat_expr
 relay.testing: make_nat_value mlp mobilenet rand resnet run_infer_type run_opt_pass squeezenet synthetic temp_op_attr
 relay.testing: vgg
-relay.transform: AnnotateSpans BackwardFoldScaleAxis CanonicalizeCast CanonicalizeOps CombineParallelConv2D
-relay.transform: CombineParallelDense ConvertLayout DeadCodeElimination DefuseOps EliminateCommonSubexpr EtaExpand
-relay.transform: FastMath FoldConstant FoldConstantExpr FoldScaleAxis ForwardFoldScaleAxis FunctionPass FuseOps
-relay.transform: InferType InferTypeLocal Inline LambdaLift LayoutConfig MergeComposite RemoveUnusedFunctions
+relay.transform: AlterOpLayout AnnotateSpans BackwardFoldScaleAxis CanonicalizeCast CanonicalizeOps
+relay.transform: CombineParallelConv2D CombineParallelDense ConvertLayout DeadCodeElimination DefuseOps
+relay.transform: EliminateCommonSubexpr EtaExpand FastMath FoldConstant FoldConstantExpr FoldScaleAxis
+relay.transform: ForwardFoldScaleAxis FunctionPass FuseOps
+relay.transform: InferType InferTypeLocal Inline LambdaLift LayoutConfig Legalize MergeComposite
+relay.transform: RemoveUnusedFunctions
 relay.transform: SimplifyExpr
 relay.transform: SimplifyInference ToANormalForm ToANormalFormExpr ToBasicBlockNormalForm ToGraphNormalForm
 relay.transform: function_pass
@@ -99,7 +102,9 @@ relay.dataflow_pattern.match(pattern, expr)
 relay.dataflow_pattern.rewrite(callbacks, expr, mod=None)
 relay.loops.while_loop(cond, loop_vars, loop_bodies)
 relay.op.register(op_name, describe='')
+relay.op.register_alter_op_layout(op_name, alter_layout=None, level=10)
 relay.op.register_convert_op_layout(op_name, convert_layout=None, level=10)
+relay.op.register_legalize(op_name, legal_op=None, level=10)
 relay.op.register_op_attr(op_name, attr_key, value=None, level=10)
 relay.op.register_pattern(op_name, pattern, level=10)
 relay.prelude.Prelude.get_ctor(self, ty_name, canonical, dtype=None)
@@ -119,6 +124,7 @@ relay.transform.EtaExpand(expand_constructor=False, expand_global_var=False)
 relay.transform.FoldConstantExpr(expr, mod)
 relay.transform.FuseOps(fuse_opt_level=-1)
 relay.transform.LayoutConfig(skip_layers=None)
+relay.transform.Legalize(legalize_map_attr_name='FTVMLegalize')
 relay.transform.RemoveUnusedFunctions(entry_functions=None)
 relay.ty.FuncType(arg_types, ret_type, type_params=None, type_constraints=None)
 relay.ty.TensorType(shape=(), dtype='float32')

@@ -1,4 +1,4 @@
-"""ConvertLayout on random chains of operators: meaning and types stay."""
+"""ConvertLayout and AlterOpLayout on random chains: meaning and types stay."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -8,13 +8,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from apass.relay.expr import Expr, If, Let, Tuple, TupleGetItem, Var
+from apass.relay.expr import Call, Expr, If, Let, Tuple, TupleGetItem, Var
 from apass.relay.function import Function
 from apass.relay.interpreter.compare_outputs import difference, random_arguments
 from apass.relay.interpreter.evaluate import evaluate
 from apass.relay.ir.calls import call_op
 from apass.relay.ir.module import IRModule
+from apass.relay.op import get
 from apass.relay.op.define.layout import convert_shape, parse_layout
+from apass.relay.testing.temp_op_attr import TempOpAttr
+from apass.relay.transform.alter_op_layout import alter_op_layout
 from apass.relay.transform.convert_layout.convert_layout import convert_layout
 from apass.relay.ty import TensorType
 from apass.relay.type_inference.infer import infer_module
@@ -217,3 +220,27 @@ def test_second_conversion_adds_no_layout_change(mod: IRModule, layouts: dict[st
 @given(chains(transforms=False))
 def test_program_without_listed_operators_is_same_object(mod: IRModule) -> None:
     assert convert_layout(mod["main"], {"nn.conv3d": ["NDHWC", "default"]}) is mod["main"]
+
+
+HOOKS: dict[str, Callable[..., Call | None]] = {
+    "packed": lambda attrs, inputs, tinfos, out_type: (
+        Call(get("nn.contrib_conv2d_NCHWc"), inputs, attrs.replaced(data_layout="NCHW2c", kernel_layout="OIHW2o"))
+        if attrs.data_layout == "NCHW"
+        else None
+    ),
+    "last": lambda attrs, inputs, tinfos, out_type: Call(
+        get("nn.conv2d"), inputs, attrs.replaced(data_layout="NHWC", kernel_layout="HWIO")
+    ),
+}
+
+
+@pytest.mark.parametrize("hook", sorted(HOOKS))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(mod=chains())
+def test_alter_op_layout_keeps_meaning_and_types(hook: str, mod: IRModule) -> None:
+    with TempOpAttr("nn.conv2d", "FTVMAlterOpLayout", HOOKS[hook]):
+        after = infer_module(IRModule.from_expr(alter_op_layout(mod["main"])))
+    assert after["main"].checked_type == mod["main"].checked_type
+    arguments = random_arguments(mod["main"])
+    with np.errstate(all="ignore"):
+        assert difference(evaluate(mod, *arguments), evaluate(after, *arguments)) == ""

@@ -13,7 +13,9 @@ __all__ = [
     "OpPattern",
     "get",
     "register",
+    "register_alter_op_layout",
     "register_convert_op_layout",
+    "register_legalize",
     "register_op",
     "register_op_attr",
     "register_pattern",
@@ -194,3 +196,54 @@ def register_convert_op_layout(op_name: str, convert_layout: object = None, leve
     >>> get("nn.dense").reset_attr("FTVMConvertOpLayout")
     """
     return register_op_attr(op_name, "FTVMConvertOpLayout", convert_layout, level)
+
+
+@overload
+def register_alter_op_layout(
+    op_name: str, alter_layout: None = None, level: int = 10
+) -> Callable[[ValueT], ValueT]: ...
+@overload
+def register_alter_op_layout(op_name: str, alter_layout: ValueT, level: int = 10) -> ValueT: ...
+def register_alter_op_layout(op_name: str, alter_layout: object = None, level: int = 10) -> object:
+    """Set how AlterOpLayout alters the calls of an operator.
+
+    The value, its `FTVMAlterOpLayout`, is `hook(attrs, inputs, tinfos, out_type)`. `tinfos` are the types of the
+    inputs, with the fields of tuples listed one by one. The hook returns another call, or None to leave the call
+    unchanged. The pass then changes the layouts of inputs and results according to the `FInferCorrectLayout` of the new
+    operator. Without `alter_layout`, return a decorator.
+
+    Raises:
+        UnknownOpError: if no operator has that name.
+
+    >>> @register_alter_op_layout("nn.dense", level=11)
+    ... def alter_dense(attrs, inputs, tinfos, out_type):
+    ...     return None
+    >>> get("nn.dense").get_attr("FTVMAlterOpLayout") is alter_dense
+    True
+    >>> get("nn.dense").reset_attr("FTVMAlterOpLayout")
+    """
+    return register_op_attr(op_name, "FTVMAlterOpLayout", alter_layout, level)
+
+
+@overload
+def register_legalize(op_name: str, legal_op: None = None, level: int = 10) -> Callable[[ValueT], ValueT]: ...
+@overload
+def register_legalize(op_name: str, legal_op: ValueT, level: int = 10) -> ValueT: ...
+def register_legalize(op_name: str, legal_op: object = None, level: int = 10) -> object:
+    """Set how Legalize replaces the calls of an operator.
+
+    The value, its `FTVMLegalize`, is `hook(attrs, inputs, types)`. `types` are the types of the inputs and, as the last
+    one, of the result. The hook returns another call of the same type, or None to leave the call unchanged. Without
+    `legal_op`, return a decorator.
+
+    Raises:
+        UnknownOpError: if no operator has that name.
+
+    >>> @register_legalize("nn.dense", level=11)
+    ... def legalize_dense(attrs, inputs, types):
+    ...     return None
+    >>> get("nn.dense").get_attr("FTVMLegalize") is legalize_dense
+    True
+    >>> get("nn.dense").reset_attr("FTVMLegalize")
+    """
+    return register_op_attr(op_name, "FTVMLegalize", legal_op, level)

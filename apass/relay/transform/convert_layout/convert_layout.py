@@ -4,21 +4,26 @@ The counterpart of TVM's `convert_layout.cc`.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import Final, cast
 
 from apass.core.context import PassContext
 from apass.errors import PassDefinitionError, did_you_mean
 from apass.passes.function_pass import FunctionPass
 from apass.passes.registry import provide_pass
-from apass.relay.ir.expr import OP_ATTRS, OPS
+from apass.relay.ir.calls import op_name
+from apass.relay.ir.expr import OP_ATTRS, OPS, Call, Expr, Op
 from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
+from apass.relay.ir.ty import Type
+from apass.relay.op.layouts.convert import FTVMConvertOpLayout
 from apass.relay.transform.convert_layout.rewriter import LayoutRewriter
 from apass.relay.transform.function_pass import function_pass
 from apass.relay.type_inference.infer import ensure_typed
 from apass.relay.visitors.expr_functor import rewrite_function
 
 __all__ = ["ConvertLayout", "convert_layout"]
+
+_HOOK: Final = "FTVMConvertOpLayout"
 
 
 def convert_layout(func: Function, desired_layouts: Mapping[str, Sequence[str]]) -> Function:
@@ -39,7 +44,15 @@ def convert_layout(func: Function, desired_layouts: Mapping[str, Sequence[str]])
 
     """
     _check(desired_layouts)
-    return rewrite_function(LayoutRewriter(desired_layouts), func)
+
+    def convert(call: Call, inputs: Sequence[Expr], types: Sequence[Type]) -> Expr | None:
+        layouts = desired_layouts.get(op_name(call))
+        hook = call.op.get_attr(_HOOK) if isinstance(call.op, Op) else None
+        if layouts is None or hook is None:
+            return None
+        return cast("FTVMConvertOpLayout", hook)(call.attrs, inputs, types, list(layouts))
+
+    return rewrite_function(LayoutRewriter(_HOOK, convert), func)
 
 
 @provide_pass("ConvertLayout")
@@ -69,7 +82,7 @@ def _check(desired_layouts: Mapping[str, Sequence[str]]) -> None:
         raise PassDefinitionError(
             f'desired_layouts must be a mapping, as {{"nn.conv2d": ["NHWC", "default"]}}, got {desired_layouts!r}'
         )
-    hooks = {name: hook for name, (_, hook) in OP_ATTRS.get("FTVMConvertOpLayout", {}).items()}
+    hooks = {name: hook for name, (_, hook) in OP_ATTRS.get(_HOOK, {}).items()}
     for name, layouts in desired_layouts.items():
         if name not in OPS:
             raise PassDefinitionError(f"no operator is named {name!r}{did_you_mean(name, OPS)}")

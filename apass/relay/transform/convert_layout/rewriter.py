@@ -1,24 +1,29 @@
-"""The rewriter of ConvertLayout: it converts calls and inserts changes of layout.
+"""The rewriter of ConvertLayout and AlterOpLayout: it inserts changes of layout.
 
 The counterpart of TVM's `transform_layout.h`. The rules of the operators infer layouts twice: for the program as it was
 written, and for the present layouts of the operands. If a rule has no solution, the operands are converted back to the
 layouts of the program.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from apass.relay.ir.calls import call_op, known_type, op_name
 from apass.relay.ir.expr import Call, Expr, Op, Tuple, TupleGetItem
-from apass.relay.ir.ty import TupleType
+from apass.relay.ir.ty import TensorType, TupleType, Type
 from apass.relay.op.layouts import InferCorrectLayoutOutput
-from apass.relay.op.layouts.convert import FTVMConvertOpLayout
-from apass.relay.op.layouts.names import expanded, rank
+from apass.relay.op.layouts.names import expanded, primal, rank
 from apass.relay.op.shape.axes import LayoutTransformAttrs
 from apass.relay.transform.convert_layout.calls import Operand, Operands, TensorLayout, fits, infer_layouts
 from apass.relay.visitors.expr_functor import ExprMutator
 
-__all__ = ["LayoutRewriter"]
+__all__ = ["Alteration", "LayoutRewriter"]
+
+Alteration: TypeAlias = Callable[[Call, Sequence[Expr], Sequence[Type]], Expr | None]
+"""`alter(call, inputs, types)` returns a call of the original program in new layouts, or None to leave it unchanged.
+
+`inputs` are the rewritten operands, in any layout. `types` are the types of the original operands.
+"""
 
 
 class LayoutRewriter(ExprMutator):
@@ -27,9 +32,11 @@ class LayoutRewriter(ExprMutator):
     Every result is returned in its original layout. The same tensor in its new layout is recorded in `layouts`.
     """
 
-    def __init__(self, desired_layouts: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, attribute: str, alter: Alteration) -> None:
+        """Create a rewriter; `attribute` names what `alter` calls in error messages."""
         super().__init__()
-        self.desired = desired_layouts
+        self.attribute = attribute
+        self.alter = alter
         self.layouts: dict[Expr, tuple[TensorLayout, ...]] = {}
         """The tensors of an original expression; several for a tuple."""
         self.moved: dict[tuple[Expr, str, str], Expr] = {}
@@ -83,7 +90,7 @@ class LayoutRewriter(ExprMutator):
 
     def _move(self, value: Expr, source: str, target: str) -> Expr:
         """Return a value in another layout."""
-        if source == target or not source:
+        if source == target or not source or (rank(primal(source)) < rank(primal(target)) and _is_one_element(value)):
             return value
         # Merge two consecutive changes of layout into one from the first source.
         attrs = value.attrs if isinstance(value, Call) else None
@@ -157,18 +164,14 @@ class LayoutRewriter(ExprMutator):
         return Operands(call.args, types, each, sizes)
 
     def _converted(self, call: Call, operands: Operands) -> Call:
-        """Return the result of the operator's hook if the operator is to be converted."""
-        layouts = self.desired.get(op_name(call))
-        hook = call.op.get_attr("FTVMConvertOpLayout") if isinstance(call.op, Op) else None
-        if layouts is None or hook is None:
-            return call
+        """Return the call that the hook of the operator returns, or the call itself."""
         inputs = operands.grouped(operand.value for operand in operands.each)
-        result = cast("FTVMConvertOpLayout", hook)(call.attrs, inputs, operands.types, list(layouts))
+        result = self.alter(call, inputs, operands.types)
         if result is None:
             return call
-        if not isinstance(cast("object", result), Call) or len(result.args) != len(call.args):
+        if not isinstance(result, Call) or len(result.args) != len(call.args):
             raise TypeError(
-                f"the FTVMConvertOpLayout of {op_name(call)} must return None or a call with {len(call.args)} "
+                f"the {self.attribute} of {op_name(call)} must return None or a call with {len(call.args)} "
                 f"arguments, got {result!r}"
             )
         return result
@@ -223,6 +226,15 @@ class LayoutRewriter(ExprMutator):
             return self._move(layout.value, layout.new, new)
         value = self._back(layout) if layout else operand.value
         return value if old is None or new is None else self._move(value, old, new)
+
+
+def _is_one_element(value: Expr) -> bool:
+    """Return whether a value is known to be a tensor of one element.
+
+    It is broadcast against a tensor in any layout.
+    """
+    ty = known_type(value)
+    return isinstance(ty, TensorType) and all(dim == 1 for dim in ty.shape)
 
 
 def _transformed(value: Expr, source: str, target: str) -> Expr:
