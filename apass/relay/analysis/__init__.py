@@ -2,11 +2,11 @@
 
 from apass.relay.analysis.count_layers import count_layers
 from apass.relay.analysis.feature import Feature, detect_feature
+from apass.relay.analysis.fused import extract_fused_functions
 from apass.relay.analysis.mac_count import get_total_mac_number
 from apass.relay.analysis.queries import (
     check_basic_block_normal_form,
     check_constant,
-    extract_fused_functions,
     post_order_visit,
     search_fc_transpose,
 )

@@ -1,19 +1,15 @@
-"""Small queries: constants, fused functions, transposed weights, normal form."""
+"""Small queries: constants, transposed weights, normal form."""
 
 from collections.abc import Callable
 
 from apass.relay.ir.calls import op_name
-from apass.relay.ir.expr import Call, Constant, Expr, GlobalVar, Tuple, Var
-from apass.relay.ir.function import Function
-from apass.relay.ir.module import IRModule
+from apass.relay.ir.expr import Call, Constant, Expr, Tuple, Var
 from apass.relay.ir.post_order import post_order
 from apass.relay.rewrite.let_binding import LetBinder
-from apass.relay.structural.equality import fingerprint
 
 __all__ = [
     "check_basic_block_normal_form",
     "check_constant",
-    "extract_fused_functions",
     "post_order_visit",
     "search_fc_transpose",
 ]
@@ -66,19 +62,3 @@ def post_order_visit(expr: Expr, fvisit: Callable[[Expr], object]) -> None:
     """
     for node in post_order(expr):
         fvisit(node)
-
-
-def extract_fused_functions(mod: IRModule) -> dict[GlobalVar, Function]:
-    """Return the primitive functions in `main`, named by their structural hash.
-
-    Functions of equal structure are listed once.
-
-    Raises:
-        KeyError: if the module has no `main`.
-
-    """
-    functions: dict[str, Function] = {}
-    for node in post_order(mod["main"]):
-        if isinstance(node, Function) and node.attrs.get("Primitive"):
-            functions.setdefault(fingerprint(node), node)
-    return {GlobalVar(name): func for name, func in functions.items()}

@@ -17,7 +17,7 @@ from apass.relay.ir.module import IRModule
 from apass.relay.ir.ty import TensorType, Type
 from apass.relay.op.layouts.infer import tensors_of
 from apass.relay.transform.convert_layout.rewriter import LayoutRewriter
-from apass.relay.transform.support.decorators import function_pass
+from apass.relay.transform.function_pass import function_pass
 from apass.relay.type_inference.infer import ensure_typed
 from apass.relay.visitors.expr_functor import rewrite_function
 

@@ -6,7 +6,6 @@ from apass.passes.registry import provide_pass
 from apass.relay.ir.expr import Call, Expr, Op
 from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
-from apass.relay.ir.post_order import post_order
 from apass.relay.op.dyn.dyn import Static
 from apass.relay.transform.fold_constant import ConstantFolder
 from apass.relay.transform.function_pass import function_pass, typed_if_possible
@@ -19,10 +18,8 @@ def dynamic_to_static(func: Function, mod: IRModule) -> Function:
     """Return a function whose `dyn` operators are static where their shapes are known.
 
     A shape that becomes known may make others known. Types are inferred and constants folded until no operator of `dyn`
-    changes.
+    changes. As in TVM, constants are folded in every function, such as an If whose condition is constant.
     """
-    if not any(_static(node) for node in post_order(func)):
-        return func
     while True:
         typed = typed_if_possible(func, mod)
         folded = rewrite_function(ConstantFolder(typed, mod), typed)

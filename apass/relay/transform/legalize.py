@@ -14,7 +14,7 @@ from apass.relay.ir.expr import Call, Expr, Op
 from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ty import Type
-from apass.relay.transform.support.decorators import function_pass
+from apass.relay.transform.function_pass import function_pass
 from apass.relay.type_inference.infer import ensure_typed
 from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 

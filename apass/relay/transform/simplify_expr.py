@@ -1,6 +1,6 @@
 """SimplifyExpr: local algebraic rewrites, applied bottom up.
 
-The counterpart of TVM's `simplify_expr.cc`.
+The counterpart of TVM's `simplify_expr.cc`, with the rewrites of TVM 0.8.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,11 +12,12 @@ from apass.core.context import PassContext
 from apass.passes.function_pass import FunctionPass
 from apass.passes.registry import provide_pass
 from apass.relay.ir.calls import attrs_of, call_op, is_scalar, op_name
-from apass.relay.ir.expr import Call, Constant, Expr
+from apass.relay.ir.expr import Call, Constant, Expr, Op
 from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ty import TensorType, Type
 from apass.relay.op.define.layout import Layout, parse_layout
+from apass.relay.op.define.registry import OpPattern
 from apass.relay.op.shape.axes import LayoutTransformAttrs, TransposeAttrs
 from apass.relay.op.shape.broadcast import collapse_sum_to
 from apass.relay.transform.function_pass import function_pass
@@ -38,9 +39,9 @@ def simplify_expr(func: Function) -> Function:
 
     - `zeros_like`, `reshape_like` and similar: the operator that takes the shape as an attribute, if it is static
     - `x + 0`, `x - 0`, `x * 1`, `x / 1`: `x`, if no broadcasting takes place
-    - two reshapes, two transposes, a cast after a widening cast: one of them
-    - a reshape, transpose or cast without effect: its operand
-    - elementwise with a `full`, `zeros` or `ones` of the same shape: with a scalar
+    - two reshapes, two transposes or changes of layout: one of them
+    - a cast to the same type, two transposes that undo each other: the operand
+    - a constant `full`, `zeros` or `ones` beside a tensor of the type of the result: a scalar
     """
     return rewrite_function(_Simplifier(), func)
 
@@ -74,7 +75,7 @@ class _Simplifier(ExprMutator):
         return new
 
     def _apply(self, call: Call, ty: TensorType) -> Expr | None:
-        for rule in RULES.get(op_name(call), ()):
+        for rule in (*RULES.get(op_name(call), ()), _with_full):
             replacement = rule(call, ty, self._tensor_type)
             if replacement is not None:
                 return replacement
@@ -109,16 +110,9 @@ def _identity(value: float, *, either: bool) -> Rule:
 
 
 def _is_value(expr: Expr, value: float) -> bool:
-    name = {0: "zeros", 1: "ones"}.get(int(value), "")
-    return is_scalar(expr, value) or op_name(expr) == name
-
-
-def _no_change(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
-    """Drop a call that leaves the shape and the element type as they are.
-
-    For operators that change nothing else.
-    """
-    return call.args[0] if ty.is_static and type_of(call.args[0]) == ty else None
+    name = "ones" if value else "zeros"
+    is_one_element = isinstance(expr, Constant) and expr.data.size == 1
+    return (is_one_element and is_scalar(expr, value)) or op_name(expr) in {name, f"{name}_like"}
 
 
 def _same_dtype(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
@@ -127,14 +121,8 @@ def _same_dtype(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
     return call.args[0] if source is not None and source.dtype == ty.dtype else None
 
 
-def _there_and_back(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
-    """Drop an `expand_dims` and a `squeeze` that undo each other."""
-    inner = _inner(call.args[0], "squeeze", "expand_dims")
-    return inner.args[0] if inner is not None and ty.is_static and type_of(inner.args[0]) == ty else None
-
-
 def _reshape_of_reshape(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
-    inner = _inner(call.args[0], "reshape", "contrib_reverse_reshape", "expand_dims", "squeeze")
+    inner = _inner(call.args[0], "reshape", "contrib_reverse_reshape")
     if inner is None or not _can_be_newshape(ty):
         return None
     return call_op("reshape", inner.args[0], newshape=ty.concrete_shape)
@@ -145,25 +133,9 @@ def _can_be_newshape(ty: TensorType) -> bool:
     return ty.is_static and 0 not in ty.shape
 
 
-def _cast_of_cast(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
-    """Drop the inner cast if it loses nothing."""
-    inner = _inner(call.args[0], "cast")
-    if inner is None:
-        return None
-    source, between = type_of(inner.args[0]), type_of(inner)
-    if source is None or between is None or not np.can_cast(source.dtype, between.dtype):
-        return None
-    # numpy allows int64 to float64 as a safe cast, but it loses digits.
-    if source.dtype in {"int64", "uint64"} and between.dtype.startswith("float"):
-        return None
-    return inner.args[0] if source.dtype == ty.dtype else call_op("cast", inner.args[0], dtype=ty.dtype)
-
-
 def _transpose(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
-    """Drop a transpose or layout change that moves nothing, and merge two into one."""
+    """Merge two transposes or layout changes, or drop both if they move nothing."""
     outer = _permutation(call, len(ty.shape))
-    if outer is not None and outer == tuple(range(len(outer))):
-        return call.args[0]
     inner = _inner(call.args[0], "transpose", "layout_transform")
     between = None if inner is None else type_of(inner)
     if inner is None or between is None:
@@ -250,53 +222,47 @@ def _collapse_sum_like(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | No
 
 
 def _with_full(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
-    """Replace an operand that is a `full` of the shape of the result by a scalar."""
+    """Replace an operand that is full of a constant by a scalar.
+
+    The other operand must have the type of the result.
+    """
+    if not isinstance(call.op, Op) or call.op.get_attr("TOpPattern") != OpPattern.BROADCAST or len(call.args) != 2:
+        return None
+    if not ty.is_static or call.op.name in _ON_VECTORS:
+        return None
     for position, arg in enumerate(call.args):
-        scalar = _scalar_of(arg, type_of(arg), type_of)
-        other = type_of(call.args[1 - position])
-        # The other operand alone must give the result its shape.
-        if scalar is not None and other is not None and ty.is_static and other.shape == ty.shape:
+        scalar = _scalar_of(arg, type_of(arg))
+        if scalar is not None and type_of(call.args[1 - position]) == ty:
             args = [scalar if index == position else operand for index, operand in enumerate(call.args)]
             return Call(call.op, args, call.attrs, span=call.span)
     return None
 
 
-def _scalar_of(expr: Expr, ty: TensorType | None, type_of: TypeOf) -> Expr | None:
-    """Return the scalar that fills a tensor, as the element type of the tensor."""
+def _scalar_of(expr: Expr, ty: TensorType | None) -> Constant | None:
+    """Return the scalar constant that fills a tensor, as the element type of the tensor."""
     name = op_name(expr)
-    if ty is None or not isinstance(expr, Call) or not ty.shape:
+    if ty is None or not isinstance(expr, Call):
         return None
     if name in {"zeros", "ones"}:
         return Constant(np.asarray(int(name == "ones"), ty.dtype))
-    if name != "full":
-        return None
-    value = expr.args[0]
-    return value if type_of(value) == TensorType((), ty.dtype) else call_op("cast", value, dtype=ty.dtype)
+    value = expr.args[0] if name == "full" else None
+    return Constant(value.data.numpy().astype(ty.dtype)) if isinstance(value, Constant) else None
 
+
+_ON_VECTORS: Final = frozenset({"nn.bias_add", "nn.prelu"})
+"""Operators on a vector, which a scalar cannot replace.
+
+TVM 0.8 replaces it, and its result is ill-typed.
+"""
 
 RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
-    "add": (_identity(0, either=True), _with_full),
-    "subtract": (_identity(0, either=False), _with_full),
-    "multiply": (_identity(1, either=True), _with_full),
-    "divide": (_identity(1, either=False), _with_full),
-    "maximum": (_with_full,),
-    "minimum": (_with_full,),
-    "equal": (_with_full,),
-    "not_equal": (_with_full,),
-    "less": (_with_full,),
-    "less_equal": (_with_full,),
-    "greater": (_with_full,),
-    "greater_equal": (_with_full,),
-    "power": (_with_full,),
-    "left_shift": (_with_full,),
-    "right_shift": (_with_full,),
-    "reshape": (_reshape_of_reshape, _no_change),
-    "contrib_reverse_reshape": (_reshape_of_reshape, _no_change),
-    "expand_dims": (_there_and_back,),
-    "squeeze": (_no_change, _there_and_back),
-    "broadcast_to": (_no_change,),
-    "collapse_sum_to": (_no_change,),
-    "cast": (_same_dtype, _cast_of_cast),
+    "add": (_identity(0, either=True),),
+    "subtract": (_identity(0, either=False),),
+    "multiply": (_identity(1, either=True),),
+    "divide": (_identity(1, either=False),),
+    "reshape": (_reshape_of_reshape,),
+    "contrib_reverse_reshape": (_reshape_of_reshape,),
+    "cast": (_same_dtype,),
     "cast_like": (_same_dtype,),
     "transpose": (_transpose,),
     "layout_transform": (_transpose,),

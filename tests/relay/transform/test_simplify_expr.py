@@ -6,8 +6,11 @@ import pytest
 from apass.relay.expr import Expr
 from apass.relay.ir.calls import call_op
 from apass.relay.ir.expr import const, var
+from apass.relay.op import nn
+from apass.relay.op.shape.broadcast import collapse_sum_to
+from apass.relay.structural.equality import structural_equal
 from apass.relay.ty import Any, TensorType
-from tests.helpers.relay.meaning import ops_of, optimized
+from tests.helpers.relay.meaning import ops_of, optimized, typed
 
 X = var("x", shape=(2, 3, 4))
 
@@ -20,23 +23,41 @@ def ops_after(expr: Expr) -> list[str]:
     "expr",
     [
         call_op("add", X, const(0.0)),
-        call_op("add", const(np.zeros((3, 1), "float32")), X),
+        call_op("add", const(np.zeros((1, 1), "float32")), X),
         call_op("subtract", X, const(0.0)),
         call_op("multiply", const(1.0), X),
         call_op("divide", X, const(1.0)),
         call_op("cast", X, dtype="float32"),
-        call_op("reshape", X, newshape=(2, 3, 4)),
-        call_op("transpose", X, axes=(0, 1, 2)),
         call_op("transpose", call_op("transpose", X, axes=(2, 0, 1)), axes=(1, 2, 0)),
-        call_op("reshape", call_op("reshape", X, newshape=(6, 4)), newshape=(2, 3, 4)),
-        call_op("cast", call_op("cast", X, dtype="float64"), dtype="float32"),
         call_op("multiply", X, call_op("ones_like", X)),
-        call_op("squeeze", call_op("expand_dims", X, axis=0), axis=(0,)),
     ],
     ids=ops_of,
 )
 def test_call_without_effect_is_dropped(expr: Expr) -> None:
     assert ops_after(expr) == []
+
+
+@pytest.mark.parametrize(
+    "expr",
+    [
+        call_op("reshape", X, newshape=(2, 3, 4)),
+        call_op("transpose", X, axes=(0, 1, 2)),
+        call_op("layout_transform", X, src_layout="NCW", dst_layout="NCW"),
+        call_op("broadcast_to", X, shape=(2, 3, 4)),
+        collapse_sum_to(X, (2, 3, 4)),
+        call_op("squeeze", call_op("expand_dims", X, axis=0), axis=(0,)),
+        call_op("expand_dims", call_op("squeeze", var("y", shape=(1, 2)), axis=(0,)), axis=0),
+        call_op("reshape", call_op("expand_dims", X, axis=0), newshape=(24,)),
+        call_op("cast", call_op("cast", X, dtype="float64"), dtype="float32"),
+        call_op("add", X, const(np.zeros((3, 1), "float32"))),
+        call_op("less", X, call_op("ones", shape=(2, 3, 4), dtype="float32")),
+        call_op("multiply", X, call_op("full", var("s", shape=()), shape=(2, 3, 4), dtype="float32")),
+        nn.bias_add(X, call_op("ones", shape=(3,), dtype="float32")),
+    ],
+    ids=ops_of,
+)
+def test_call_that_tvm_keeps_stays(expr: Expr) -> None:
+    assert structural_equal(optimized(expr, "SimplifyExpr"), typed(expr)["main"])
 
 
 def test_broadcasting_zero_stays() -> None:
@@ -72,7 +93,6 @@ IMAGE = var("image", shape=(2, 4, 6, 8))
     ("expr", "becomes"),
     [
         (layouts(IMAGE, "NCHW->NHWC", "NHWC->NCHW"), []),
-        (layouts(IMAGE, "NCHW->NCHW"), []),
         (layouts(IMAGE, "NCHW->NHWC", "NCHW->NHWC"), ["transpose"]),
         (layouts(IMAGE, "NCHW->NHWC", "NHWC->CHWN"), ["transpose"]),
         (layouts(call_op("transpose", IMAGE, axes=(0, 2, 3, 1)), "NHWC->NCHW"), []),
@@ -109,11 +129,6 @@ def test_narrowing_cast_stays() -> None:
     assert ops_after(call_op("cast", narrow, dtype="float32")) == ["cast", "cast"]
 
 
-def test_cast_of_int64_to_float64_stays() -> None:
-    long = call_op("cast", var("i", shape=(2,), dtype="int64"), dtype="float64")
-    assert ops_after(call_op("cast", long, dtype="int64")) == ["cast", "cast"]
-
-
 @pytest.mark.parametrize(
     ("name", "becomes"), [("zeros_like", "zeros"), ("ones_like", "ones")], ids=["zeros_like", "ones_like"]
 )
@@ -129,14 +144,19 @@ def test_shape_of_another_tensor_becomes_attribute() -> None:
     assert ops_after(call_op("full_like", X, const(2.5))) == ["full"]
 
 
-def test_full_operand_becomes_scalar() -> None:
+@pytest.mark.parametrize("name", ["maximum", "floor_mod", "power", "add"])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_full_operand_becomes_scalar(name: str, swapped: bool) -> None:
     full = call_op("full", const(3.0), shape=(2, 3, 4), dtype="float32")
-    assert ops_after(call_op("maximum", X, full)) == ["maximum"]
+    scalar = const(3.0)
+    before, after = ((full, X), (scalar, X)) if swapped else ((X, full), (X, scalar))
+    assert structural_equal(optimized(call_op(name, *before), "SimplifyExpr"), typed(call_op(name, *after))["main"])
 
 
-def test_full_operand_of_other_type_is_cast() -> None:
+def test_full_operand_of_other_type_is_converted() -> None:
     full = call_op("full", const(3), shape=(2, 3, 4), dtype="float32")
-    assert ops_after(call_op("add", X, full)) == ["cast", "add"]
+    after = optimized(call_op("add", X, full), "SimplifyExpr")
+    assert structural_equal(after, typed(call_op("add", X, const(3.0)))["main"])
 
 
 def test_reshape_like_empty_shape_stays() -> None:
@@ -148,4 +168,5 @@ def test_reshape_like_empty_shape_stays() -> None:
 
 def test_rules_apply_to_results_of_other_rules() -> None:
     inner = call_op("add", call_op("reshape", X, newshape=(6, 4)), const(0.0))
-    assert ops_after(call_op("reshape", inner, newshape=(2, 3, 4))) == []
+    after = optimized(call_op("reshape", inner, newshape=(2, 3, 4)), "SimplifyExpr")
+    assert structural_equal(after, typed(call_op("reshape", X, newshape=(2, 3, 4)))["main"])

@@ -11,6 +11,7 @@ from apass.core.config import provide_config_option
 from apass.core.context import PassContext
 from apass.passes.function_pass import FunctionPass
 from apass.passes.registry import provide_pass
+from apass.relay.analysis.fused import provide_fusion
 from apass.relay.ir.expr import Call, Constant, Expr, Op, Tuple, TupleGetItem, Var
 from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
@@ -19,6 +20,7 @@ from apass.relay.ir.ty import TensorType, Type
 from apass.relay.transform.function_pass import function_pass
 from apass.relay.transform.fuse_ops.graph import PRIMITIVE, FusionGraph, stays
 from apass.relay.transform.fuse_ops.groups import FusionGroups
+from apass.relay.transform.simplify_inference import simplify_inference
 from apass.relay.transform.support.reporting import remark_on_fusing
 from apass.relay.type_inference.infer import ensure_typed
 from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
@@ -74,6 +76,16 @@ def FuseOps(fuse_opt_level: int = -1) -> FunctionPass[IRModule, Function]:
         return fused
 
     return function_pass(fuse, opt_level=0, name="FuseOps", required=["InferType"])
+
+
+@provide_fusion
+def _fused_for_inference(mod: IRModule) -> IRModule:
+    """Return the module after SimplifyInference and FuseOps(3)."""
+
+    def fused(func: Function) -> Function:
+        return fuse_ops(ensure_typed(simplify_inference(ensure_typed(func, mod)), mod), opt_level=3)
+
+    return mod.with_functions({"main": fused(mod["main"])})
 
 
 @dataclass(frozen=True, slots=True)
