@@ -239,7 +239,7 @@ def _with_full(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
 
 
 def _scalar_of(expr: Expr, ty: TensorType | None) -> Constant | None:
-    """Return the scalar constant that fills a tensor, as the element type of the tensor."""
+    """Return the constant that fills a tensor, of the same element type."""
     name = op_name(expr)
     if ty is None or not isinstance(expr, Call):
         return None

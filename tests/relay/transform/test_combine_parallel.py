@@ -1,12 +1,18 @@
 """CombineParallelConv2D, -Dense and -BatchMatmul: which calls are combined."""
 
+from collections.abc import Sequence
+
 import pytest
 
+from apass import relay
+from apass.relay.analysis import free_vars
 from apass.relay.expr import Call, Expr, If, Let, Tuple, Var
+from apass.relay.function import Function
 from apass.relay.ir.calls import call_op
 from apass.relay.ir.expr import var
 from apass.relay.op import nn
-from tests.helpers.relay.meaning import ops_of, optimized
+from apass.relay.structural.equality import structural_equal
+from tests.helpers.relay.meaning import ops_of, optimized, typed
 
 LAYOUTS = {"NCHW": ("OIHW", (1, 4, 5, 5)), "NHWC": ("HWIO", (1, 5, 5, 4))}
 
@@ -29,6 +35,44 @@ def conv(x: Expr, channels: int, number: int, layout: str = "NCHW", size: int = 
 
 def image(layout: str = "NCHW") -> Var:
     return var("x", shape=LAYOUTS[layout][1])
+
+
+def slices(value: Expr, axis: int, sizes: Sequence[int]) -> list[Expr]:
+    """Return the slices of TVM: by size, of the axes up to the joined one."""
+    starts = [sum(sizes[:index]) for index in range(len(sizes))]
+    before = [0] * axis
+    return [
+        relay.strided_slice(value, [*before, start], [-1] * axis + [size], [1] * (axis + 1), slice_mode="size")
+        for start, size in zip(starts, sizes, strict=True)
+    ]
+
+
+def assert_becomes(before: Expr, expected: Expr, name: str, **options: object) -> None:
+    """Assert that a pass returns the expected program, of the same meaning."""
+    params = free_vars(before)
+    after = optimized(Function(params, before), name, **options)
+    assert structural_equal(after, typed(Function(params, expected))["main"]), str(after)
+
+
+@pytest.mark.parametrize(("layout", "axis"), [("NCHW", 1), ("NHWC", 3)])
+def test_slices_list_axes_up_to_channels(layout: str, axis: int) -> None:
+    x = image(layout)
+    convs = [conv(x, c, c, layout) for c in (2, 3, 4)]
+    weight = relay.concatenate([call.args[1] for call in convs], axis=0 if layout == "NCHW" else 3)
+    attrs = {**dict(convs[0].attrs or {}), "channels": 9}
+    joined = call_op("nn.conv2d", x, weight, **attrs)
+    assert_becomes(Tuple(convs), Tuple(slices(joined, axis, (2, 3, 4))), "CombineParallelConv2D")
+
+
+def test_blocked_convolutions_are_combined_by_whole_blocks() -> None:
+    x, layouts = var("x", shape=(1, 2, 5, 5, 2)), {"data_layout": "NCHW2c", "kernel_layout": "OIHW2i2o"}
+    weights = [var(f"w{c}", shape=(c, 2, 1, 1, 2, 2)) for c in (1, 2, 3)]
+    biases = [var(f"b{c}", shape=(c, 1, 1, 2)) for c in (1, 2, 3)]
+    convs = [call_op("nn.conv2d", x, w, channels=2 * c, **layouts) for c, w in zip((1, 2, 3), weights, strict=True)]
+    branches = Tuple([nn.relu(relay.add(call, bias)) for call, bias in zip(convs, biases, strict=True)])
+    joined = call_op("nn.conv2d", x, relay.concatenate(weights, axis=0), channels=12, **layouts)
+    total = nn.relu(relay.add(joined, relay.concatenate(biases, axis=0)))
+    assert_becomes(branches, Tuple(slices(total, 1, (1, 2, 3))), "CombineParallelConv2D")
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -86,13 +130,51 @@ def test_dense_layers_of_different_widths_are_widened() -> None:
     assert (ops.count("nn.dense"), ops.count("add"), ops.count("strided_slice")) == (1, 1, 3)
 
 
-@pytest.mark.parametrize("transpose_b", [True, False])
-def test_batched_products_of_one_tensor_are_combined(transpose_b: bool) -> None:
+def test_wider_dense_layer_repeats_small_operands() -> None:
+    x, weights = var("x", shape=(2, 4)), [var(f"w{c}", shape=(c, 4)) for c in (2, 1, 3)]
+    scalars, columns = [var(f"s{c}", shape=()) for c in (2, 1, 3)], [var(f"c{c}", shape=(2, 1)) for c in (2, 1, 3)]
+    operands = zip(weights, scalars, columns, strict=True)
+    branches = Tuple([relay.multiply(relay.add(nn.dense(x, w), s), c) for w, s, c in operands])
+    joined = nn.dense(x, relay.concatenate(weights, axis=0), units=6)
+    vectors = [relay.expand_dims(scalar, -1, 1) for scalar in scalars]
+    repeated = [relay.repeat(vectors[0], 2, 0), relay.repeat(vectors[1], 1, 0), relay.repeat(vectors[2], 3, 0)]
+    wide = [relay.repeat(columns[0], 2, 1), columns[1], relay.repeat(columns[2], 3, 1)]
+    total = relay.multiply(relay.add(joined, relay.concatenate(repeated, axis=0)), relay.concatenate(wide, axis=1))
+    # A column beside a vector of length 1 has that length already, but a scalar gets its axis.
+    sliced = Tuple(slices(total, 1, (2, 1, 3)))
+    assert_becomes(branches, sliced, "CombineParallelDense", to_batch=False)
+
+
+def test_wider_dense_layer_takes_data_of_any_rank() -> None:
+    x, weights = var("x", shape=(5, 2, 4)), [var(f"w{c}", shape=(c, 4)) for c in (2, 1, 3)]
+    layers = Tuple([relay.add(nn.dense(x, w), var(f"b{index}", shape=())) for index, w in enumerate(weights)])
+    ops = ops_of(optimized(layers, "CombineParallelDense", to_batch=False))
+    assert (ops.count("nn.dense"), ops.count("add"), ops.count("strided_slice")) == (1, 1, 3)
+    assert ops_of(optimized(layers, "CombineParallelDense")).count("nn.dense") == 3
+
+
+def test_wider_dense_layer_leaves_operands_of_different_rank() -> None:
+    x = var("x", shape=(2, 4))
+    ranks: list[tuple[int, ...]] = [(), (3,), (2, 3)]
+    layers = [relay.add(dense(x, 3, index), var(f"b{index}", shape=shape)) for index, shape in enumerate(ranks)]
+    assert ops_of(optimized(Tuple(layers), "CombineParallelDense", to_batch=False)).count("add") == 3
+
+
+def test_batched_products_join_biases_on_last_axis() -> None:
     x = var("x", shape=(2, 3, 4))
-    weights = [var(f"w{c}", shape=(2, c, 4) if transpose_b else (2, 4, c)) for c in (2, 3, 4)]
-    branches = [nn.relu(nn.batch_matmul(x, weight, transpose_b=transpose_b)) for weight in weights]
-    after = optimized(Tuple(branches), "CombineParallelBatchMatmul")
-    assert ops_of(after) == ["concatenate", "nn.batch_matmul", "nn.relu", *["strided_slice"] * 3]
+    weights = [var(f"w{c}", shape=(2, c, 4)) for c in (2, 3, 4)]
+    biases = [var(f"b{c}", shape=(c,)) for c in (2, 3, 4)]
+    branches = [relay.add(nn.batch_matmul(x, w), b) for w, b in zip(weights, biases, strict=True)]
+    joined = nn.batch_matmul(x, relay.concatenate(weights, axis=1))
+    total = relay.add(joined, relay.concatenate(biases, axis=-1))
+    assert_becomes(Tuple(branches), Tuple(slices(total, 2, (2, 3, 4))), "CombineParallelBatchMatmul")
+
+
+@pytest.mark.parametrize(("transpose_a", "transpose_b"), [(False, False), (True, True), (True, False)])
+def test_batched_products_of_other_layouts_stay_apart(transpose_a: bool, transpose_b: bool) -> None:
+    x, weights = var("x", shape=(2, 4, 4)), [var(name, shape=(2, 4, 4)) for name in "abc"]
+    products = [nn.batch_matmul(x, w, transpose_a=transpose_a, transpose_b=transpose_b) for w in weights]
+    assert ops_of(optimized(Tuple(products), "CombineParallelBatchMatmul")) == ["nn.batch_matmul"] * 3
 
 
 def test_incompatible_batched_products_stay_apart() -> None:
@@ -196,10 +278,6 @@ def test_dense_layers_of_different_types_stay_apart() -> None:
     for to_batch in (True, False):
         ops = ops_of(optimized(Tuple(mixed), "CombineParallelDense", min_num_branches=2, to_batch=to_batch))
         assert ops == ["nn.dense"] * 3
-    deep = var("x", shape=(5, 2, 4))
-    layers = Tuple([nn.dense(deep, var(f"w{number}", shape=(3, 4))) for number in range(3)])
-    for to_batch in (True, False):
-        assert ops_of(optimized(layers, "CombineParallelDense", to_batch=to_batch)) == ["nn.dense"] * 3
 
 
 def test_grouped_convolutions_stay_apart() -> None:

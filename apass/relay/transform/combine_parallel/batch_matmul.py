@@ -25,7 +25,8 @@ __all__ = ["CombineParallelBatchMatmul", "combine_parallel_batch_matmul"]
 def combine_parallel_batch_matmul(func: Function, min_num_branches: int = 3) -> Function:
     """Return the function with batched products of the same first operand combined.
 
-    The function must be typed. Additions and activations that follow in every branch are combined as well.
+    The function must be typed. As in TVM, the second operands must be transposed, and the first ones must not.
+    Additions and activations that follow in every branch are combined as well.
     """
     return combine_parallel(func, _Widened(), min_num_branches)
 
@@ -45,25 +46,18 @@ class _Widened:
     op: str = "nn.batch_matmul"
 
     def fits(self, call: Call) -> bool:
-        return all(tensor_type(expr).is_static for expr in (call, *call.args))
+        attrs = attrs_of(call, BatchMatmulAttrs)
+        is_static = all(tensor_type(expr).is_static for expr in (call, *call.args))
+        return is_static and attrs.transpose_b and not attrs.transpose_a
 
     def alike(self, first: Call, second: Call) -> bool:
-        if first.attrs != second.attrs:
-            return False
         left, right = tensor_type(first.args[1]), tensor_type(second.args[1])
-        columns = _columns(first)
-        same = all(a == b for axis, (a, b) in enumerate(zip(left.shape, right.shape, strict=True)) if axis != columns)
-        return same and left.dtype == right.dtype
+        same_types = left.dtype == right.dtype and tensor_type(first).dtype == tensor_type(second).dtype
+        return same_types and left.shape[0] == right.shape[0]
 
     def combine(self, calls: Sequence[Call]) -> Call:
-        operands = Tuple([call.args[1] for call in calls])
-        joined = call_op("concatenate", operands, axis=_columns(calls[0]))
+        joined = call_op("concatenate", Tuple([call.args[1] for call in calls]), axis=1)
         return Call(calls[0].op, (calls[0].args[0], joined), calls[0].attrs)
 
     def joining(self, call: Call) -> Concatenated:
-        return Concatenated(2)
-
-
-def _columns(call: Call) -> int:
-    """Return the axis of the second operand that becomes the last axis of the result."""
-    return 1 if attrs_of(call, BatchMatmulAttrs).transpose_b else 2
+        return Concatenated(2, counts_from_end=True)

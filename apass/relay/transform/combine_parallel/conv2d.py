@@ -47,23 +47,34 @@ class _Conv2DCombination:
     op: str = "nn.conv2d"
 
     def fits(self, call: Call) -> bool:
-        attrs = attrs_of(call, Conv2DAttrs)
-        is_plain = len(attrs.data_layout) == len(attrs.kernel_layout) == 4 and len(attrs.out_layout) in {0, 4}
-        return attrs.groups == 1 and is_plain and tensor_type(call).is_static and tensor_type(call.args[1]).is_static
+        is_static = tensor_type(call).is_static and tensor_type(call.args[1]).is_static
+        return is_static and attrs_of(call, Conv2DAttrs).groups == 1 and _fills_blocks(call)
 
     def alike(self, first: Call, second: Call) -> bool:
         return _shared_properties(first) == _shared_properties(second)
 
     def combine(self, calls: Sequence[Call]) -> Call:
         attrs = attrs_of(calls[0], Conv2DAttrs)
-        axis = parse_layout(attrs.kernel_layout).index("O")
+        layout = parse_layout(attrs.kernel_layout)
+        axis = layout.index("O")
         weight = call_op("concatenate", Tuple([call.args[1] for call in calls]), axis=axis)
-        channels = sum(tensor_type(call.args[1]).concrete_shape[axis] for call in calls)
+        channels = sum(tensor_type(call.args[1]).concrete_shape[axis] for call in calls) * layout.factor("O")
         return Call(calls[0].op, (calls[0].args[0], weight), replace(attrs, channels=channels))
 
     def joining(self, call: Call) -> Concatenated:
         attrs = attrs_of(call, Conv2DAttrs)
         return Concatenated(parse_layout(attrs.out_layout or attrs.data_layout).index("C"))
+
+
+def _fills_blocks(call: Call) -> bool:
+    """Return whether the filters fill the blocks of the weight and of the result.
+
+    The blocks of several convolutions can then follow one another.
+    """
+    attrs = attrs_of(call, Conv2DAttrs)
+    kernel, result = parse_layout(attrs.kernel_layout), parse_layout(attrs.out_layout or attrs.data_layout)
+    channels = tensor_type(call.args[1]).concrete_shape[kernel.index("O")] * kernel.factor("O")
+    return tensor_type(call).concrete_shape[result.index("C")] * result.factor("C") == channels
 
 
 def _shared_properties(call: Call) -> tuple[object, ...]:

@@ -14,7 +14,7 @@ from apass.relay.ir.expr import Call, Tuple
 from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.op.nn.dense.dense import DenseAttrs
-from apass.relay.transform.combine_parallel.join import Concatenated, Stacked
+from apass.relay.transform.combine_parallel.join import Repeated, Stacked
 from apass.relay.transform.combine_parallel.rewrite import combine_parallel
 from apass.relay.transform.function_pass import function_pass
 from apass.relay.type_inference.infer import ensure_typed
@@ -27,7 +27,8 @@ def combine_parallel_dense(func: Function, min_num_branches: int = 3, to_batch: 
 
     The function must be typed. Dense layers are parallel if they differ only in their weights. With `to_batch`, layers
     whose weights have one shape become an `nn.batch_matmul` of the stacked weights; without it, layers become one wider
-    dense layer. Additions and activations that follow in every branch are combined as well.
+    dense layer. Additions and activations that follow in every branch are combined as well. In a wider layer, scalars
+    and operands whose last axis has size 1 are repeated.
     """
     return combine_parallel(func, _Batched() if to_batch else _Widened(), min_num_branches)
 
@@ -42,8 +43,8 @@ def CombineParallelDense(min_num_branches: int = 3, to_batch: bool = True) -> Fu
     return function_pass(combine, opt_level=4, name="CombineParallelDense", required=["InferType"])
 
 
-def _fits(call: Call) -> bool:
-    return len(tensor_type(call).shape) == 2 and all(tensor_type(expr).is_static for expr in (call, call.args[1]))
+def _is_static(call: Call) -> bool:
+    return all(tensor_type(expr).is_static for expr in (call, call.args[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class _Batched:
     op: str = "nn.dense"
 
     def fits(self, call: Call) -> bool:
-        return _fits(call)
+        return _is_static(call) and len(tensor_type(call).shape) == 2
 
     def alike(self, first: Call, second: Call) -> bool:
         same_weight = tensor_type(first.args[1]) == tensor_type(second.args[1])
@@ -71,7 +72,7 @@ class _Widened:
     op: str = "nn.dense"
 
     def fits(self, call: Call) -> bool:
-        return _fits(call)
+        return _is_static(call)
 
     def alike(self, first: Call, second: Call) -> bool:
         same_inputs = tensor_type(first.args[1]).shape[1] == tensor_type(second.args[1]).shape[1]
@@ -84,5 +85,5 @@ class _Widened:
         units = sum(tensor_type(call.args[1]).concrete_shape[0] for call in calls)
         return Call(calls[0].op, (calls[0].args[0], weight), replace(attrs_of(calls[0], DenseAttrs), units=units))
 
-    def joining(self, call: Call) -> Concatenated:
-        return Concatenated(1)
+    def joining(self, call: Call) -> Repeated:
+        return Repeated(len(tensor_type(call).shape) - 1)

@@ -7,7 +7,7 @@ from typing import Protocol
 from apass.relay.ir.calls import call_op, tensor_type
 from apass.relay.ir.expr import Call, Expr, Tuple, TupleGetItem
 
-__all__ = ["Concatenated", "Joining", "Stacked"]
+__all__ = ["Concatenated", "Joining", "Repeated", "Stacked"]
 
 
 class Joining(Protocol):
@@ -38,6 +38,8 @@ class Concatenated:
 
     axis: int
     """The axis."""
+    counts_from_end: bool = False
+    """Whether the axis is the last one, and calls of `concatenate` name it -1."""
 
     def operand_fits(self, first: Call, second: Call, index: int) -> bool:
         """Return whether both operands have the whole axis and are otherwise equal."""
@@ -54,26 +56,53 @@ class Concatenated:
     def join_operands(self, calls: Sequence[Call], index: int) -> Expr:
         """Return the concatenation of the operands."""
         operands = Tuple([call.args[index] for call in calls])
-        return call_op("concatenate", operands, axis=self._axis_of_operand(calls[0], index))
+        axis = -1 if self.counts_from_end else self._axis_of_operand(calls[0], index)
+        return call_op("concatenate", operands, axis=axis)
 
     def parts(self, joined: Expr, calls: Sequence[Call]) -> list[Expr]:
-        """Return a slice for each call."""
-        rank = len(tensor_type(calls[0]).shape)
+        """Return a slice for each call, of the axes up to the joined one as in TVM."""
+        before = self.axis
+        strides = (1,) * (before + 1)
         slices: list[Expr] = []
         start = 0
         for call in calls:
             size = tensor_type(call).concrete_shape[self.axis]
-            begin = tuple(start if axis == self.axis else 0 for axis in range(rank))
-            sizes = tuple(size if axis == self.axis else -1 for axis in range(rank))
-            slices.append(
-                call_op("strided_slice", joined, begin=begin, end=sizes, strides=(1,) * rank, slice_mode="size")
-            )
+            begin, sizes = (0,) * before + (start,), (-1,) * before + (size,)
+            slices.append(call_op("strided_slice", joined, begin=begin, end=sizes, strides=strides, slice_mode="size"))
             start += size
         return slices
 
     def _axis_of_operand(self, call: Call, index: int) -> int:
         """Return the axis in an operand that broadcasts; negative if the operand lacks it."""
         return self.axis - len(tensor_type(call).shape) + len(tensor_type(call.args[index]).shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated(Concatenated):
+    """Tensors are concatenated along their last axis.
+
+    Before that, scalars and axes of size 1 are repeated.
+    """
+
+    def operand_fits(self, first: Call, second: Call, index: int) -> bool:
+        """Return whether both operands are equal but for the last axis."""
+        left, right = tensor_type(first.args[index]), tensor_type(second.args[index])
+        if left.dtype != right.dtype or len(left.shape) != len(right.shape) or left.shape[:-1] != right.shape[:-1]:
+            return False
+        return all(isinstance(dim, int) for dim in (*left.shape[-1:], *right.shape[-1:]))
+
+    def join_operands(self, calls: Sequence[Call], index: int) -> Expr:
+        """Return the concatenation of the operands, each as long as its result."""
+        axis = max(len(tensor_type(calls[0].args[index]).shape) - 1, 0)
+        return call_op("concatenate", Tuple([self._as_long_as_result(call, index, axis) for call in calls]), axis=axis)
+
+    def _as_long_as_result(self, call: Call, index: int, axis: int) -> Expr:
+        operand, size = call.args[index], tensor_type(call).concrete_shape[self.axis]
+        shape = tensor_type(operand).concrete_shape
+        if not shape:
+            operand = call_op("expand_dims", operand, axis=-1, num_newaxis=1)
+        is_repeated = not shape or shape[-1] != size
+        return call_op("repeat", operand, repeats=size, axis=axis) if is_repeated else operand
 
 
 @dataclass(frozen=True, slots=True)
