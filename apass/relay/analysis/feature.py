@@ -26,7 +26,7 @@ from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
 from apass.relay.ir.variables import free_vars
 
-__all__ = ["Feature", "detect_feature"]
+__all__ = ["Feature", "detect_feature", "has_shared_nodes"]
 
 
 class Feature(IntEnum):
@@ -102,12 +102,27 @@ def detect_feature(a: Expr | IRModule, b: Expr | IRModule | None = None) -> set[
         # A primitive function is a fused kernel: the node counts, its body does not.
         nodes = list(post_order(root, _is_primitive))
         features.update(_KINDS[type(node)] for node in nodes)
-        uses = Counter(child for node in nodes if not _is_primitive(node) for child in node.children)
-        if any(count > 1 and type(node) not in _ATOMS for node, count in uses.items()):
+        if has_shared_nodes(root):
             features.add(Feature.fGraph)
         if any(isinstance(node, Let) and node.var in free_vars(node.value) for node in nodes):
             features.add(Feature.fLetRec)
     return features
+
+
+def has_shared_nodes(expr: Expr) -> bool:
+    """Return whether an expression other than an atom has several users.
+
+    Atoms are variables, constants, operators and constructors.
+
+    The bodies of primitive functions are not searched.
+
+    >>> pair = Tuple([Var("x"), Var("x")])
+    >>> has_shared_nodes(pair), has_shared_nodes(Tuple([pair, pair]))
+    (False, True)
+    """
+    nodes = (node for node in post_order(expr, _is_primitive) if not _is_primitive(node))
+    uses = Counter(child for node in nodes for child in node.children)
+    return any(count > 1 and type(node) not in _ATOMS for node, count in uses.items())
 
 
 def _roots(*programs: Expr | IRModule | None) -> Iterator[Expr]:

@@ -56,6 +56,7 @@ from apass.relay.transform.simplify_expr import SimplifyExpr
 from apass.relay.transform.simplify_inference import SimplifyInference
 from apass.relay.transform.split_args import SplitArgs
 from apass.relay.transform.support.run_for_tests import run_on
+from apass.relay.transform.to_cps import ToCPS, to_cps, un_cps
 
 __all__ = [
     "AlterOpLayout",
@@ -103,9 +104,12 @@ __all__ = [
     "ToANormalForm",
     "ToANormalFormExpr",
     "ToBasicBlockNormalForm",
+    "ToCPS",
     "ToGraphNormalForm",
     "fold_constant",
     "function_pass",
     "module_pass",
     "run_on",
+    "to_cps",
+    "un_cps",
 ]

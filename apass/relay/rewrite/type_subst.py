@@ -1,0 +1,70 @@
+"""Substitution of type variables in types and expressions: TVM's `TypeSubst`."""
+
+from collections.abc import Mapping
+
+from apass.relay.ir.expr import Call, Expr, Var
+from apass.relay.ir.function import Function
+from apass.relay.ir.ty import Type, TypeVar
+from apass.relay.visitors.expr_functor import ExprMutator
+from apass.relay.visitors.type_functor import TypeMutator, Visited
+
+__all__ = ["substitute_type", "substitute_types"]
+
+
+def substitute_type(ty: Type, chosen: Mapping[TypeVar, Type]) -> Type:
+    """Return a type with type variables replaced by the types in `chosen`.
+
+    >>> from apass.relay.ir.ty import TensorType, TupleType
+    >>> a, b = TypeVar("A"), TypeVar("B")
+    >>> str(substitute_type(TupleType([a, b]), {a: TensorType((2,))}))
+    '(Tensor[(2), float32], B)'
+    """
+    return _TypeSubstitution(chosen).result(ty) if chosen else ty
+
+
+def substitute_types(expr: Expr, chosen: Mapping[TypeVar, Type]) -> Expr:
+    """Return an expression with type variables replaced in all of its annotations.
+
+    Variables whose annotations change are replaced by new ones. The type parameters of functions stay.
+    """
+    return _Substitution(chosen).visit(expr) if chosen else expr
+
+
+class _TypeSubstitution(TypeMutator):
+    def __init__(self, chosen: Mapping[TypeVar, Type]) -> None:
+        super().__init__()
+        self._chosen = chosen
+
+    def visit_type_var(self, tv: TypeVar) -> Visited:
+        return self._chosen.get(tv, tv)
+
+    def result(self, ty: Type) -> Type:
+        new = self.visit(ty)
+        assert isinstance(new, Type), "a TypeMutator returns a type for a type"
+        return new
+
+
+class _Substitution(ExprMutator, scopes_first=True):
+    def __init__(self, chosen: Mapping[TypeVar, Type]) -> None:
+        super().__init__()
+        self._types = _TypeSubstitution(chosen)
+
+    def visit_var(self, var: Var) -> Expr:
+        if var.type_annotation is None:
+            return var
+        ty = self._types.result(var.type_annotation)
+        return var if ty is var.type_annotation else Var(var.name_hint, ty, span=var.span)
+
+    def visit_call(self, call: Call) -> Expr:
+        new = super().visit_call(call)
+        if not call.type_args or not isinstance(new, Call):
+            return new
+        type_args = [self._types.result(ty) for ty in call.type_args]
+        return Call(new.op, new.args, call.attrs, type_args, span=call.span)
+
+    def visit_function(self, fn: Function) -> Expr:
+        new = super().visit_function(fn)
+        ret_type = None if fn.ret_type is None else self._types.result(fn.ret_type)
+        if ret_type is fn.ret_type or not isinstance(new, Function):
+            return new
+        return Function(new.params, new.body, ret_type, fn.type_params, fn.attrs, span=fn.span)
