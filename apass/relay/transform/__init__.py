@@ -50,6 +50,7 @@ from apass.relay.transform.merge_composite import MergeComposite
 from apass.relay.transform.normal_forms.anf import ToANormalForm, ToANormalFormExpr
 from apass.relay.transform.normal_forms.basic_block import ToBasicBlockNormalForm
 from apass.relay.transform.normal_forms.graph import ToGraphNormalForm
+from apass.relay.transform.partial_eval.partial_eval import PartialEvaluate
 from apass.relay.transform.print_ir import PrintIR
 from apass.relay.transform.remove_unused_functions import RemoveUnusedFunctions
 from apass.relay.transform.simplify_expr import SimplifyExpr
@@ -92,6 +93,7 @@ __all__ = [
     "Legalize",
     "MergeComposite",
     "ModulePass",
+    "PartialEvaluate",
     "Pass",
     "PassContext",
     "PassInfo",

@@ -27,7 +27,7 @@ from apass.relay.transform.support.reporting import count_folded, remark_on_fold
 from apass.relay.type_inference.infer import ensure_typed
 from apass.relay.visitors.expr_functor import ExprMutator, ExprVisitor, rewrite_function
 
-__all__ = ["ConstantChecker", "ConstantFolder", "FoldConstant", "FoldConstantExpr", "fold_constant"]
+__all__ = ["ConstantChecker", "ConstantFolder", "FoldConstant", "FoldConstantExpr", "fold_constant", "is_foldable"]
 
 OPS_ON_SHAPES: Final = frozenset({"ndarray_size", "shape_of", "vm.shape_of"})
 """Operators that read only the shape of their argument, so that its type is enough to compute them."""
@@ -166,7 +166,7 @@ class ConstantFolder(ExprMutator, scopes_first=True):
     def visit_call(self, call: Call) -> Expr:
         """Evaluate a call of an operator if all arguments are constant."""
         new = super().visit_call(call)
-        if not isinstance(new, Call) or not isinstance(new.op, Op) or not _is_foldable(new.op):
+        if not isinstance(new, Call) or not isinstance(new.op, Op) or not is_foldable(new.op):
             return new
         # A call without arguments, as ones(shape=(4, 5)), is smaller than the constant it would become.
         if not new.args:
@@ -190,7 +190,8 @@ class ConstantFolder(ExprMutator, scopes_first=True):
         return self._effects.of(expr) < Effect.WRITE
 
 
-def _is_foldable(op: Op) -> bool:
+def is_foldable(op: Op) -> bool:
+    """Return whether calls of an operator on constants may be computed early."""
     if op.compute is None or op.name == "device_copy":
         return False
     return not op.get_attr("TOpIsStateful") and not op.get_attr("TNonComputational")

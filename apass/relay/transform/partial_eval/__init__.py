@@ -1,0 +1,1 @@
+"""PartialEvaluate: compute the static parts of a program."""
