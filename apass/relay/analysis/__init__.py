@@ -1,5 +1,7 @@
 """Analyses of Relay programs that do not change them: `relay.analysis`."""
 
+from apass.relay.analysis.calibration import get_calibration_data
+from apass.relay.analysis.call_graph import CallGraph
 from apass.relay.analysis.count_layers import count_layers
 from apass.relay.analysis.feature import Feature, detect_feature
 from apass.relay.analysis.fused import extract_fused_functions
@@ -10,13 +12,14 @@ from apass.relay.analysis.queries import (
     post_order_visit,
     search_fc_transpose,
 )
-from apass.relay.analysis.used import all_dtypes, list_op_types
+from apass.relay.analysis.used import all_dtypes, list_op_freqs, list_op_types
 from apass.relay.analysis.well_formed import well_formed, what_is_ill_formed
 from apass.relay.ir.variables import all_type_vars, all_vars, bound_type_vars, bound_vars, free_type_vars, free_vars
 from apass.relay.type_inference.kinds import check_kind
 from apass.relay.type_inference.unmatched_cases import unmatched_cases
 
 __all__ = [
+    "CallGraph",
     "Feature",
     "all_dtypes",
     "all_type_vars",
@@ -31,7 +34,9 @@ __all__ = [
     "extract_fused_functions",
     "free_type_vars",
     "free_vars",
+    "get_calibration_data",
     "get_total_mac_number",
+    "list_op_freqs",
     "list_op_types",
     "post_order_visit",
     "search_fc_transpose",

@@ -1,12 +1,14 @@
-"""`all_dtypes` and `list_op_types`: the element types and operators of a program."""
+"""The element types and the operators of a program."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from apass.relay.ir.expr import Call, Constant, Expr, Op, Var
+from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
 from apass.relay.ir.ty import FuncType, RefType, TensorType, TupleType, Type
 
-__all__ = ["all_dtypes", "list_op_types"]
+__all__ = ["all_dtypes", "list_op_freqs", "list_op_types"]
 
 
 def all_dtypes(expr: Expr) -> set[str]:
@@ -25,6 +27,23 @@ def list_op_types(expr: Expr) -> list[str]:
     """Return the names of the called operators, each once, in post-order of first use."""
     calls = (node.op for node in post_order(expr) if isinstance(node, Call))
     return list(dict.fromkeys(op.name for op in calls if isinstance(op, Op)))
+
+
+def list_op_freqs(mod: IRModule) -> dict[str, int]:
+    """Return the number of calls of each operator in the function `main`.
+
+    Calls in nested functions count, for example in primitive functions. Calls in other functions of the module do not,
+    as in TVM.
+
+    Raises:
+        KeyError: if the module has no `main`.
+
+    >>> from apass.relay.op.elementwise.math import exp
+    >>> list_op_freqs(IRModule.from_expr(exp(exp(Var("x")))))
+    {'exp': 2}
+    """
+    calls = (node.op for node in post_order(mod["main"]) if isinstance(node, Call))
+    return dict(Counter(op.name for op in calls if isinstance(op, Op)))
 
 
 def _types_of(node: Expr) -> list[Type]:

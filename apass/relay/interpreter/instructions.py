@@ -12,10 +12,11 @@ from typing import Protocol, TypeAlias, TypeGuard
 import numpy as np
 
 from apass.relay.errors import EvaluationError
-from apass.relay.interpreter.values import ADTValue, FunctionValue, Value, describe_value, plain_array
+from apass.relay.interpreter.values import ADTValue, FunctionValue, RefValue, Value, describe_value, plain_array
 from apass.relay.ir.adt import Match, Pattern, PatternConstructor, PatternTuple, PatternVar
 from apass.relay.ir.expr import Expr, If
 from apass.relay.ir.function import Function
+from apass.relay.visitors.recursion import Walk, walk_deep
 
 __all__ = [
     "Block",
@@ -278,8 +279,25 @@ def _fields(pattern: PatternTuple | PatternConstructor, value: Value) -> tuple[V
 
 
 def kernel_value(value: object) -> Value:
-    """Return the result of a kernel with scalars as arrays and sequences as tuples."""
-    return tuple([kernel_value(item) for item in value]) if _is_sequence(value) else plain_array(value)
+    """Return the result of a kernel with scalars as arrays and sequences as tuples.
+
+    An operator that returns its input may return any value, such as a cell.
+    """
+    if not _is_sequence(value):
+        return value if isinstance(value, ADTValue | RefValue | FunctionValue) else plain_array(value)
+    if any(map(_is_sequence, value)):
+        return walk_deep(_nested_value(value))
+    return tuple(map(kernel_value, value))
+
+
+def _nested_value(value: object) -> Walk[Value]:
+    if not _is_sequence(value):
+        return kernel_value(value)
+    fields: list[Value] = []
+    for item in value:
+        field = yield _nested_value(item)
+        fields.append(field)
+    return tuple(fields)
 
 
 def _is_sequence(value: object) -> TypeGuard[Sequence[object]]:

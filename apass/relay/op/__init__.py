@@ -5,6 +5,7 @@ Importing this package registers all of them.
 
 from apass.relay.ir.expr import Op
 from apass.relay.op import algorithm, annotation, contrib, functions, image, nn, op, op_attrs, reduce, tensor, transform
+from apass.relay.op.debugger import debug
 from apass.relay.op.define.registry import (
     OpPattern,
     get,
@@ -28,6 +29,7 @@ __all__: list[str] = [
     "algorithm",
     "annotation",
     "contrib",
+    "debug",
     "dyn",
     "dyn_nn",
     "get",

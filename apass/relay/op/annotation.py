@@ -1,5 +1,6 @@
 """Annotations that compute nothing: `relay.annotation`."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,11 +9,25 @@ import numpy as np
 from apass.errors import did_you_mean
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.expr import Call, Expr
+from apass.relay.ir.function import Function
 from apass.relay.ir.ndarray import Array
 from apass.relay.op.define.registry import register_op
 from apass.relay.op.define.relations import identity_relation
 
-__all__ = ["DEVICES", "DeviceCopyAttrs", "OnDeviceAttrs", "device_copy", "on_device", "stop_fusion"]
+__all__ = [
+    "DEVICES",
+    "CastHintAttrs",
+    "DeviceCopyAttrs",
+    "OnDeviceAttrs",
+    "bitpack_end",
+    "bitpack_start",
+    "cast_hint",
+    "checkpoint",
+    "device_copy",
+    "function_on_device",
+    "on_device",
+    "stop_fusion",
+]
 
 DEVICES: Final = {
     "cpu": 1,
@@ -50,11 +65,23 @@ class DeviceCopyAttrs(Attrs):
     """The kind of the device that the data is copied to."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CastHintAttrs(Attrs):
+    """The attributes of annotation.cast_hint."""
+
+    dtype: str
+    """The element type that the tensor can be cast to."""
+
+
 def _keep(data: Array) -> Array:
     return data
 
 
 def _keep_on_device(attrs: OnDeviceAttrs, data: Array) -> Array:
+    return data
+
+
+def _keep_with_hint(attrs: CastHintAttrs, data: Array) -> Array:
     return data
 
 
@@ -68,6 +95,35 @@ _STOP_FUSION = register_op(
     relation=identity_relation,
     compute=_keep,
     description="The tensor; it is not fused with the operators that use it.",
+)
+_CHECKPOINT = register_op(
+    "annotation.checkpoint",
+    arguments=("data",),
+    relation=identity_relation,
+    compute=_keep,
+    description="The value; the gradient computes it again instead of storing what it was computed from.",
+)
+_CAST_HINT = register_op(
+    "annotation.cast_hint",
+    arguments=("data",),
+    attrs_type=CastHintAttrs,
+    relation=identity_relation,
+    compute=_keep_with_hint,
+    description="The tensor, with the element type that a quantizer may cast it to.",
+)
+_BITPACK_START = register_op(
+    "annotation.bitpack_start",
+    arguments=("data",),
+    relation=identity_relation,
+    compute=_keep,
+    description="The tensor; its users up to a bitpack_end are packed.",
+)
+_BITPACK_END = register_op(
+    "annotation.bitpack_end",
+    arguments=("data",),
+    relation=identity_relation,
+    compute=_keep,
+    description="The tensor; its users are not packed.",
 )
 _ON_DEVICE = register_op(
     "on_device",
@@ -106,6 +162,60 @@ def on_device(data: Expr, device: str | int, is_fixed: bool = False) -> Call:
 
     """
     return Call(_ON_DEVICE, (data,), OnDeviceAttrs(device_type=_device(device), is_fixed=is_fixed))
+
+
+def function_on_device(function: Function, param_devices: Iterable[str | int], result_device: str | int) -> Function:
+    """Return a function with attributes for the devices of parameters and result.
+
+    As in TVM, they are `param_device_types` and `result_device_type`. If all devices are the invalid -1, the
+    function itself is returned.
+
+    Parameters:
+        function: the function.
+        param_devices: for each parameter, a name of `DEVICES` or the number of a kind of device.
+        result_device: the device of the result.
+
+    Raises:
+        ValueError: if no device has one of the names, or the number of devices is not that of the parameters.
+
+    >>> from apass.relay.ir.expr import var
+    >>> x = var("x", "int32")
+    >>> print(function_on_device(Function([x], x), ["cpu"], "cuda"))
+    fn (%x: int32, param_device_types=[1], result_device_type=2) {
+      %x
+    }
+    """
+    params, result = tuple(map(_device, param_devices)), _device(result_device)
+    if len(params) != len(function.params):
+        raise ValueError(
+            f"param_devices must have one device for each of the {len(function.params)} parameters, got {len(params)}"
+        )
+    if {*params, result} == {-1}:
+        return function
+    return function.with_attr({"param_device_types": params, "result_device_type": result})
+
+
+def checkpoint(data: Expr) -> Call:
+    """Return the value, marked as a checkpoint.
+
+    The gradient then computes again what the value was computed from, to use less memory.
+    """
+    return Call(_CHECKPOINT, (data,))
+
+
+def cast_hint(data: Expr, dtype: str) -> Call:
+    """Return the tensor, marked with an element type that it can be cast to."""
+    return Call(_CAST_HINT, (data,), CastHintAttrs(dtype=dtype))
+
+
+def bitpack_start(data: Expr) -> Call:
+    """Return the tensor, marked as the start of a region with packed tensors."""
+    return Call(_BITPACK_START, (data,))
+
+
+def bitpack_end(data: Expr) -> Call:
+    """Return the tensor, marked as the end of a region with packed tensors."""
+    return Call(_BITPACK_END, (data,))
 
 
 def device_copy(data: Expr, src_device: str | int, dst_device: str | int) -> Call:

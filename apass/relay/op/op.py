@@ -1,6 +1,7 @@
 """The names of TVM's `relay.op.op`: lookup of operators and registration."""
 
 from apass.relay.ir.expr import Op
+from apass.relay.op.debugger import debug
 from apass.relay.op.define.registry import (
     OpPattern,
     get,
@@ -15,6 +16,7 @@ from apass.relay.op.define.registry import (
 __all__ = [
     "Op",
     "OpPattern",
+    "debug",
     "get",
     "register",
     "register_alter_op_layout",

@@ -1,4 +1,4 @@
-"""`all_dtypes`, `list_op_types` and `check_constant`."""
+"""`all_dtypes`, `list_op_types`, `list_op_freqs` and `check_constant`."""
 
 from apass.relay.analysis import (
     all_dtypes,
@@ -6,9 +6,10 @@ from apass.relay.analysis import (
     bound_type_vars,
     check_constant,
     free_type_vars,
+    list_op_freqs,
     list_op_types,
 )
-from apass.relay.expr import Tuple
+from apass.relay.expr import Call, Tuple
 from apass.relay.function import Function
 from apass.relay.ir.expr import RefCreate, const, var
 from apass.relay.ir.module import IRModule
@@ -28,6 +29,12 @@ def test_all_dtypes_descends_into_composite_types() -> None:
 
 def test_list_op_types_lists_each_operator_once() -> None:
     assert list_op_types(cast(add(add(X, X), X), "int8")) == ["add", "cast"]
+
+
+def test_list_op_freqs_counts_calls_of_main() -> None:
+    fused = Function([y := var("y", shape=(2,))], add(y, y), attrs={"Primitive": 1})
+    mod = IRModule({"main": Function([X], cast(add(Call(fused, [X]), X), "int8")), "other": Function([X], add(X, X))})
+    assert list_op_freqs(mod) == {"add": 2, "cast": 1}
 
 
 def test_check_constant_accepts_constants_and_tuples_of_constants() -> None:

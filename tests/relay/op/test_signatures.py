@@ -235,6 +235,7 @@ def test_every_function_is_in_tvms_module() -> None:
         "annotation",
         "contrib",
         "register_op",
+        "debug",
         "dyn",
         "dyn_nn",
         "fast_erf",

@@ -24,7 +24,7 @@ from apass.relay.structural.equality import assert_structural_equal
 from apass.relay.testing.programs import Program, programs
 from apass.relay.transform import DeadCodeElimination, PartialEvaluate
 from apass.relay.transform.partial_eval.partial_eval import partial_evaluate
-from apass.relay.transform.partial_eval.statics import Cell, Partial, Scope, Store, burned, fuel_of
+from apass.relay.transform.partial_eval.values import Cell, Partial, Scope, Store, burned, fuel_of
 from apass.relay.transform.to_cps import to_cps, un_cps
 from apass.relay.type_inference.infer import infer_function, infer_module
 from tests.helpers.counting import calls_of

@@ -45,7 +45,7 @@ from apass.relay.rewrite.renaming import renewed
 from apass.relay.rewrite.type_subst import substitute_type
 from apass.relay.transform.fold_constant import is_foldable
 from apass.relay.transform.partial_eval.lets import Lets
-from apass.relay.transform.partial_eval.statics import (
+from apass.relay.transform.partial_eval.values import (
     Cell,
     Closure,
     Data,

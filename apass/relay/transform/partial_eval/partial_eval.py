@@ -59,13 +59,14 @@ def partial_evaluate(mod: IRModule, max_unfolded: int = MAX_UNFOLDED) -> IRModul
     >>> from apass.relay.op.elementwise.arithmetic import add
     >>> x = var("x", "int32")
     >>> mod = partial_evaluate(IRModule.from_expr(Function([x], add(add(const(1), const(2)), x))))
-    >>> print(mod["main"].body)
-    free_var %x: int32;
-    let %x1 = 1;
-    let %x2 = 2;
-    let %x3 = 3;
-    let %x4 = add(%x3, %x);
-    %x4
+    >>> print(mod["main"])
+    fn (%x: int32) -> int32 {
+      let %x1 = 1;
+      let %x2 = 2;
+      let %x3 = 3;
+      let %x4 = add(%x3, %x);
+      %x4
+    }
     """
     functions = {gvar.name_hint: _prepared(mod[gvar], mod) for gvar in mod.get_global_vars()}
     evaluator = PartialEvaluator(functions, max_unfolded)
