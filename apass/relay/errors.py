@@ -3,6 +3,7 @@
 from apass.errors import ApassError, DiagnosticError
 
 __all__ = [
+    "AnnotationError",
     "EvaluationError",
     "OpNotImplementedError",
     "ParseError",
@@ -11,6 +12,10 @@ __all__ = [
     "UnknownOpError",
     "shortened",
 ]
+
+
+class AnnotationError(ApassError, ValueError):
+    """The marks `compiler_begin` and `compiler_end` of a program do not form regions."""
 
 
 class UnknownOpError(ApassError, LookupError):

@@ -1,5 +1,6 @@
 """Analyses of Relay programs that do not change them: `relay.analysis`."""
 
+from apass.relay.analysis.annotated_regions import AnnotatedRegion, AnnotatedRegionSet
 from apass.relay.analysis.calibration import get_calibration_data
 from apass.relay.analysis.call_graph import CallGraph
 from apass.relay.analysis.count_layers import count_layers
@@ -19,6 +20,8 @@ from apass.relay.type_inference.kinds import check_kind
 from apass.relay.type_inference.unmatched_cases import unmatched_cases
 
 __all__ = [
+    "AnnotatedRegion",
+    "AnnotatedRegionSet",
     "CallGraph",
     "Feature",
     "all_dtypes",

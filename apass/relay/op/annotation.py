@@ -8,6 +8,7 @@ import numpy as np
 
 from apass.errors import did_you_mean
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.calls import attrs_of, op_name
 from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.function import Function
 from apass.relay.ir.ndarray import Array
@@ -15,19 +16,30 @@ from apass.relay.op.define.registry import register_op
 from apass.relay.op.define.relations import identity_relation
 
 __all__ = [
+    "COMPILER_BEGIN",
+    "COMPILER_END",
     "DEVICES",
     "CastHintAttrs",
+    "CompilerAttrs",
     "DeviceCopyAttrs",
     "OnDeviceAttrs",
     "bitpack_end",
     "bitpack_start",
     "cast_hint",
     "checkpoint",
+    "compiler_begin",
+    "compiler_end",
+    "compiler_of",
     "device_copy",
     "function_on_device",
     "on_device",
     "stop_fusion",
 ]
+
+COMPILER_BEGIN: Final = "annotation.compiler_begin"
+"""The operator on each input of a region for another compiler."""
+COMPILER_END: Final = "annotation.compiler_end"
+"""The operator on each output of a region for another compiler."""
 
 DEVICES: Final = {
     "cpu": 1,
@@ -73,7 +85,19 @@ class CastHintAttrs(Attrs):
     """The element type that the tensor can be cast to."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompilerAttrs(Attrs):
+    """The attributes of compiler_begin and compiler_end."""
+
+    compiler: str
+    """The name of the compiler of the region."""
+
+
 def _keep(data: Array) -> Array:
+    return data
+
+
+def _keep_in_region(attrs: CompilerAttrs, data: Array) -> Array:
     return data
 
 
@@ -141,6 +165,23 @@ _DEVICE_COPY = register_op(
     relation=identity_relation,
     compute=_copy,
     description="The tensor, moved from one device to another.",
+)
+
+_COMPILER_BEGIN = register_op(
+    COMPILER_BEGIN,
+    arguments=("data",),
+    attrs_type=CompilerAttrs,
+    relation=identity_relation,
+    compute=_keep_in_region,
+    description="The value; the begin of a region for another compiler.",
+)
+_COMPILER_END = register_op(
+    COMPILER_END,
+    arguments=("data",),
+    attrs_type=CompilerAttrs,
+    relation=identity_relation,
+    compute=_keep_in_region,
+    description="The value; the end of a region for another compiler.",
 )
 
 
@@ -235,3 +276,26 @@ def _device(device: str | int) -> int:
     if device not in DEVICES:
         raise ValueError(f"unknown device {device!r}{did_you_mean(device, DEVICES, listing='known devices: ')}")
     return DEVICES[device]
+
+
+def compiler_begin(data: Expr, compiler: str) -> Call:
+    """Return the value, marked as an input of a region for a compiler.
+
+    >>> from apass.relay.ir.expr import var
+    >>> str(compiler_begin(var("x"), "dnnl").attrs)
+    "CompilerAttrs(compiler='dnnl')"
+    """
+    return Call(_COMPILER_BEGIN, (data,), CompilerAttrs(compiler=compiler), checked_type_=data.checked_type_)
+
+
+def compiler_end(data: Expr, compiler: str) -> Call:
+    """Return the value, marked as an output of a region for a compiler."""
+    return Call(_COMPILER_END, (data,), CompilerAttrs(compiler=compiler), checked_type_=data.checked_type_)
+
+
+def compiler_of(expr: Expr, mark: str) -> str | None:
+    """Return the compiler of a call of the operator `mark`; None for any other expression.
+
+    `mark` is `COMPILER_BEGIN` or `COMPILER_END`.
+    """
+    return attrs_of(expr, CompilerAttrs).compiler if isinstance(expr, Call) and op_name(expr) == mark else None

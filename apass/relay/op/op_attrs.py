@@ -1,6 +1,6 @@
 """The classes of operator attributes, by their names in TVM's `relay.op.op_attrs`."""
 
-from apass.relay.op.annotation import DeviceCopyAttrs, OnDeviceAttrs
+from apass.relay.op.annotation import CompilerAttrs, DeviceCopyAttrs, OnDeviceAttrs
 from apass.relay.op.define.attrs import InitOpAttrs
 from apass.relay.op.dyn.dyn import DynExpandDimsAttrs, DynReshapeAttrs, DynStridedSliceAttrs
 from apass.relay.op.elementwise.convert import CastAttrs, ClipAttrs, FixedPointMultiplyAttrs
@@ -67,6 +67,7 @@ __all__ = [
     "BiasAddAttrs",
     "CastAttrs",
     "ClipAttrs",
+    "CompilerAttrs",
     "ConcatenateAttrs",
     "Conv1DAttrs",
     "Conv1DTransposeAttrs",

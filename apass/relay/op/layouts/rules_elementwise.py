@@ -60,6 +60,8 @@ _UNARY: Final = (
     "tanh",
     "trunc",
     "zeros_like",
+    "annotation.compiler_begin",
+    "annotation.compiler_end",
     "annotation.stop_fusion",
     "device_copy",
     "on_device",
