@@ -114,7 +114,8 @@ class AnnotatedRegionSet:
         """
         self._begin = region_begin_op.name
         self._end = region_end_op.name
-        self._name = func_name
+        self.name: str = func_name
+        """The name of the function that contains the regions."""
         self._count = 0
         self._region_of: dict[Expr, AnnotatedRegion] = {}
         for node in post_order(expr):
@@ -142,7 +143,7 @@ class AnnotatedRegionSet:
     def _visit(self, node: Expr) -> None:
         if isinstance(node, Call):
             if op_name(node) == self._begin:
-                self._region_of[node] = AnnotatedRegion(self._count, _compiler(node), self._name, node)
+                self._region_of[node] = AnnotatedRegion(self._count, _compiler(node), self.name, node)
                 self._count += 1
             elif op_name(node) == self._end:
                 self._close(node)
@@ -185,7 +186,8 @@ class AnnotatedRegionSet:
 
 
 def _compiler(mark: Call) -> str:
-    if mark.attrs is None or "compiler" not in mark.attrs.keys():
+    names = () if mark.attrs is None else mark.attrs.keys()
+    if mark.attrs is None or "compiler" not in names:
         raise AnnotationError(f"{mark!r} has no attribute compiler; use relay.annotation.compiler_begin")
     return mark.attrs.get_str("compiler")
 
