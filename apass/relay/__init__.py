@@ -25,6 +25,7 @@ from apass.relay import (
     analysis,
     base,
     build_module,
+    data_dep_optimization,
     dataflow_pattern,
     expr,
     expr_functor,
@@ -41,7 +42,14 @@ from apass.relay import (
     ty,
     type_functor,
 )
-from apass.relay.errors import EvaluationError, OpNotImplementedError, ParseError, TypeInferenceError, UnknownOpError
+from apass.relay.errors import (
+    AnnotationError,
+    EvaluationError,
+    OpNotImplementedError,
+    ParseError,
+    TypeInferenceError,
+    UnknownOpError,
+)
 from apass.relay.interpreter.evaluate import evaluate
 from apass.relay.interpreter.executor import create_executor
 from apass.relay.interpreter.values import ADTValue, RefValue, Value
@@ -113,6 +121,7 @@ from apass.relay.visitors.type_functor import TypeFunctor, TypeMutator, TypeVisi
 
 __all__: list[str] = [
     "ADTValue",
+    "AnnotationError",
     "Any",
     "Attrs",
     "Call",
@@ -187,6 +196,7 @@ __all__: list[str] = [
     "build_module",
     "const",
     "create_executor",
+    "data_dep_optimization",
     "dataflow_pattern",
     "evaluate",
     "expr",

@@ -34,6 +34,7 @@ RELAY_FLOORS = (
     "frontend integration prelude",
     "testing",
     "transform",
+    "data_dep_optimization",
     "__init__",
 )
 """The folders of `apass.relay`, and the modules of its root that have TVM's names."""

@@ -12,6 +12,7 @@ __all__ = [
     "check_constant",
     "post_order_visit",
     "search_fc_transpose",
+    "transposed_weight",
 ]
 
 
@@ -26,10 +27,20 @@ def search_fc_transpose(expr: Expr) -> list[str]:
     >>> search_fc_transpose(dense(var("x"), transpose(var("w"), [1, 0])))
     ['w']
     """
-    dense = (node for node in post_order(expr) if isinstance(node, Call) and op_name(node) == "nn.dense")
-    weights = (call.args[1] for call in dense)
-    transposed = (weight.args[0] for weight in weights if isinstance(weight, Call) and op_name(weight) == "transpose")
-    return list(dict.fromkeys(source.name_hint for source in transposed if isinstance(source, Var)))
+    weights = (transposed_weight(node) for node in post_order(expr))
+    return list(dict.fromkeys(weight.name_hint for weight in weights if weight is not None))
+
+
+def transposed_weight(expr: Expr) -> Var | None:
+    """Return the variable whose transpose is the weight of an `nn.dense`.
+
+    Return None for any other expression.
+    """
+    weight = expr.args[1] if isinstance(expr, Call) and op_name(expr) == "nn.dense" else None
+    if not isinstance(weight, Call) or op_name(weight) != "transpose" or not isinstance(weight.args[0], Var):
+        return None
+    axes = None if weight.attrs is None else weight.attrs["axes"]
+    return weight.args[0] if axes in {None, (1, 0), (-1, 0), (1, -2), (-1, -2)} else None
 
 
 def check_basic_block_normal_form(expr: Expr) -> bool:

@@ -13,6 +13,7 @@ from apass.relay.op.define.registry import (
     register_alter_op_layout,
     register_convert_op_layout,
     register_legalize,
+    register_mixed_precision_conversion,
     register_op_attr,
     register_pattern,
 )
@@ -42,6 +43,7 @@ __all__: list[str] = [
     "register_alter_op_layout",
     "register_convert_op_layout",
     "register_legalize",
+    "register_mixed_precision_conversion",
     "register_op_attr",
     "register_pattern",
     "tensor",

@@ -9,6 +9,7 @@ from apass.relay.op.define.registry import (
     register_alter_op_layout,
     register_convert_op_layout,
     register_legalize,
+    register_mixed_precision_conversion,
     register_op_attr,
     register_pattern,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "register_alter_op_layout",
     "register_convert_op_layout",
     "register_legalize",
+    "register_mixed_precision_conversion",
     "register_op_attr",
     "register_pattern",
 ]

@@ -13,8 +13,10 @@ from apass.passes.base import ModulePass, Pass
 from apass.passes.decorators import module_pass
 from apass.passes.sequential import Sequential
 from apass.relay.op.layouts.config import LayoutConfig
+from apass.relay.transform import mixed_precision
 from apass.relay.transform.alter_op_layout import AlterOpLayout
 from apass.relay.transform.annotate_spans import AnnotateSpans
+from apass.relay.transform.annotate_target import AnnotateTarget
 from apass.relay.transform.canonicalize_cast import CanonicalizeCast
 from apass.relay.transform.canonicalize_ops import CanonicalizeOps
 from apass.relay.transform.combine_parallel.batch_matmul import CombineParallelBatchMatmul
@@ -36,6 +38,7 @@ from apass.relay.transform.fold_constant import (
     FoldConstantExpr,
     fold_constant,
 )
+from apass.relay.transform.fold_explicit_padding import FoldExplicitPadding
 from apass.relay.transform.fold_scale_axis.backward import BackwardFoldScaleAxis
 from apass.relay.transform.fold_scale_axis.fold_scale_axis import FoldScaleAxis
 from apass.relay.transform.fold_scale_axis.forward import ForwardFoldScaleAxis
@@ -46,22 +49,27 @@ from apass.relay.transform.infer_type import InferType, InferTypeLocal
 from apass.relay.transform.inline import Inline
 from apass.relay.transform.lambda_lift import LambdaLift
 from apass.relay.transform.legalize import Legalize
+from apass.relay.transform.merge_compiler_regions import MergeCompilerRegions
 from apass.relay.transform.merge_composite import MergeComposite
 from apass.relay.transform.normal_forms.anf import ToANormalForm, ToANormalFormExpr
 from apass.relay.transform.normal_forms.basic_block import ToBasicBlockNormalForm
 from apass.relay.transform.normal_forms.graph import ToGraphNormalForm
 from apass.relay.transform.partial_eval.partial_eval import PartialEvaluate
+from apass.relay.transform.partition_graph import PartitionGraph
 from apass.relay.transform.print_ir import PrintIR
 from apass.relay.transform.remove_unused_functions import RemoveUnusedFunctions
 from apass.relay.transform.simplify_expr import SimplifyExpr
+from apass.relay.transform.simplify_fc_transpose import SimplifyFCTranspose
 from apass.relay.transform.simplify_inference import SimplifyInference
 from apass.relay.transform.split_args import SplitArgs
 from apass.relay.transform.support.run_for_tests import run_on
 from apass.relay.transform.to_cps import ToCPS, to_cps, un_cps
+from apass.relay.transform.to_mixed_precision import ToMixedPrecision
 
 __all__ = [
     "AlterOpLayout",
     "AnnotateSpans",
+    "AnnotateTarget",
     "BackwardFoldScaleAxis",
     "BatchingOps",
     "CanonicalizeCast",
@@ -81,6 +89,7 @@ __all__ = [
     "FastMath",
     "FoldConstant",
     "FoldConstantExpr",
+    "FoldExplicitPadding",
     "FoldScaleAxis",
     "ForwardFoldScaleAxis",
     "FunctionPass",
@@ -91,9 +100,11 @@ __all__ = [
     "LambdaLift",
     "LayoutConfig",
     "Legalize",
+    "MergeCompilerRegions",
     "MergeComposite",
     "ModulePass",
     "PartialEvaluate",
+    "PartitionGraph",
     "Pass",
     "PassContext",
     "PassInfo",
@@ -101,6 +112,7 @@ __all__ = [
     "RemoveUnusedFunctions",
     "Sequential",
     "SimplifyExpr",
+    "SimplifyFCTranspose",
     "SimplifyInference",
     "SplitArgs",
     "ToANormalForm",
@@ -108,8 +120,10 @@ __all__ = [
     "ToBasicBlockNormalForm",
     "ToCPS",
     "ToGraphNormalForm",
+    "ToMixedPrecision",
     "fold_constant",
     "function_pass",
+    "mixed_precision",
     "module_pass",
     "run_on",
     "to_cps",

@@ -29,7 +29,7 @@ from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
 from apass.relay.op.annotation import COMPILER_BEGIN, COMPILER_END, compiler_of
-from apass.relay.transform.support.decorators import function_pass
+from apass.relay.transform.function_pass import function_pass
 from apass.relay.visitors.expr_rewriter import ExprRewriter, rewrite
 
 __all__ = ["MergeCompilerRegions", "merge_compiler_regions"]

@@ -26,7 +26,7 @@ from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
 from apass.relay.op.annotation import COMPILER_BEGIN, COMPILER_END, compiler_end, compiler_of
 from apass.relay.transform.annotate_target import DEFAULT_COMPILER
-from apass.relay.transform.support.decorators import module_pass
+from apass.relay.transform.support.module_pass import module_pass
 from apass.relay.type_inference.infer import infer_module
 from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 from apass.relay.visitors.expr_rewriter import ExprRewriter, rewrite

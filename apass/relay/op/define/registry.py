@@ -16,6 +16,7 @@ __all__ = [
     "register_alter_op_layout",
     "register_convert_op_layout",
     "register_legalize",
+    "register_mixed_precision_conversion",
     "register_op",
     "register_op_attr",
     "register_pattern",
@@ -247,3 +248,29 @@ def register_legalize(op_name: str, legal_op: object = None, level: int = 10) ->
     >>> get("nn.dense").reset_attr("FTVMLegalize")
     """
     return register_op_attr(op_name, "FTVMLegalize", legal_op, level)
+
+
+@overload
+def register_mixed_precision_conversion(
+    op_name: str, func: None = None, level: int = 10
+) -> Callable[[ValueT], ValueT]: ...
+@overload
+def register_mixed_precision_conversion(op_name: str, func: ValueT, level: int = 10) -> ValueT: ...
+def register_mixed_precision_conversion(op_name: str, func: object = None, level: int = 10) -> object:
+    """Set how ToMixedPrecision converts the calls of an operator.
+
+    The value, its `FTVMMixedPrecisionConversionType`, is `func(call, mixed_precision_type)`. It returns three values: a
+    category of `relay.transform.mixed_precision`, the element type to accumulate in, and that of the result. Without
+    `func`, return a decorator.
+
+    Raises:
+        UnknownOpError: if no operator has that name.
+
+    >>> @register_mixed_precision_conversion("nn.lrn", level=11)
+    ... def never(call, mixed_precision_type):
+    ...     return [2, "float32", "float32"]
+    >>> get("nn.lrn").get_attr("FTVMMixedPrecisionConversionType") is never
+    True
+    >>> get("nn.lrn").reset_attr("FTVMMixedPrecisionConversionType")
+    """
+    return register_op_attr(op_name, "FTVMMixedPrecisionConversionType", func, level)
