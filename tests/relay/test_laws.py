@@ -59,9 +59,7 @@ def test_all_passes_are_registered() -> None:
         "FoldScaleAxis", "ForwardFoldScaleAxis", "FuseOps", "InferType", "Inline", "LambdaLift", "Legalize",
         "MergeComposite",
         "RemoveUnusedFunctions", "SimplifyExpr", "SimplifyInference", "SplitArgs", "ToANormalForm",
-        "FoldScaleAxis", "ForwardFoldScaleAxis", "FuseOps", "InferType", "Inline", "LambdaLift", "MergeComposite",
-        "PartialEvaluate", "RemoveUnusedFunctions", "SimplifyExpr", "SimplifyInference", "SplitArgs", "ToANormalForm",
-        "ToBasicBlockNormalForm", "ToGraphNormalForm", "relay.Default",
+        "PartialEvaluate", "ToBasicBlockNormalForm", "ToGraphNormalForm", "relay.Default",
     }  # fmt: skip
 
 

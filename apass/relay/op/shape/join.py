@@ -81,7 +81,7 @@ def _concatenate(attrs: ConcatenateAttrs, data: tuple[Array, ...]) -> Array:
 
 def _relate_stack(data: tuple[TensorType, ...], attrs: StackAttrs) -> TensorType:
     _check_shapes(data)
-    shape = list(data[0].shape)
+    shape: list[Dim] = list(data[0].shape)
     shape.insert(axis_of(len(shape) + 1, attrs.axis), len(data))
     return TensorType(shape, one_dtype(*data))
 

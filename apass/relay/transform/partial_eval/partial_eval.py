@@ -31,9 +31,10 @@ from apass.relay.ir.expr import Expr
 from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.rewrite.renaming import with_unique_binders
+from apass.relay.transform.function_pass import typed_if_possible
 from apass.relay.transform.normal_forms.anf import to_a_normal_form
 from apass.relay.transform.partial_eval.evaluator import PartialEvaluator, is_opaque
-from apass.relay.transform.support.module_pass import module_pass, typed_if_possible
+from apass.relay.transform.support.module_pass import module_pass
 
 __all__ = ["MAX_UNFOLDED", "PartialEvaluate", "partial_evaluate"]
 
