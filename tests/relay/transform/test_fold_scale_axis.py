@@ -5,14 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from apass import relay
+from apass.relay.analysis import free_vars
 from apass.relay.expr import Call, Constant, Expr, Var
 from apass.relay.function import Function
 from apass.relay.ir.calls import call_op
 from apass.relay.ir.expr import const, var
 from apass.relay.ir.post_order import post_order
 from apass.relay.op import nn
+from apass.relay.structural.equality import structural_equal
 from apass.relay.ty import TensorType
-from tests.helpers.relay.meaning import ops_of, optimized
+from tests.helpers.relay.meaning import ops_of, optimized, typed
 
 RNG = np.random.default_rng(0)
 
@@ -191,6 +194,106 @@ def test_scale_of_wider_result_is_not_folded(name: str) -> None:
     factors = [const(RNG.uniform(0.5, 2.0, size).astype(dtype)) for size, dtype in ((4, "float16"), (3, "float32"))]
     wide = nn.dense(call_op("multiply", x, factors[0]), w, out_dtype="float32")
     assert is_unchanged(call_op("multiply", wide, factors[1]), name)
+
+
+BLOCKS = var("x", shape=(1, 2, 5, 5, 2))
+
+
+def blocked_conv(data: Expr, weight: Expr, channels: int, groups: int = 1, kernel: str = "OIHW2i4o") -> Call:
+    layouts = {"data_layout": "NCHW2c", "kernel_layout": kernel}
+    return call_op("nn.conv2d", data, weight, channels=channels, kernel_size=(1, 1), groups=groups, **layouts)
+
+
+def blocked_scale(blocks: int, rank: int = 5) -> Constant:
+    return const(RNG.uniform(0.5, 2.0, (1, blocks, 1, 1, 2)[-rank:]).astype("float32"))
+
+
+def assert_becomes(before: Expr, expected: Expr, name: str) -> None:
+    """Assert that a pass returns the expected program, of the same meaning."""
+    params = free_vars(before)
+    after = optimized(Function(params, before), name)
+    assert structural_equal(after, typed(Function(params, expected))["main"]), str(after)
+
+
+@pytest.mark.parametrize("rank", [4, 5])
+def test_scale_of_blocks_is_folded_forward(rank: int) -> None:
+    weight, bias, factor = var("w", shape=(2, 2, 1, 1, 2, 4)), var("b", shape=(2, 1, 1, 2)), blocked_scale(2, rank)
+    before = blocked_conv(nn.relu(relay.add(relay.multiply(BLOCKS, factor), bias)), weight, 8)
+    squeezed = relay.squeeze(factor, (1, 2) if rank == 4 else (0, 2, 3))
+    divided = relay.divide(bias, relay.reshape(squeezed, (1, 2, 1, 1, 2)))
+    scaled = relay.multiply(weight, relay.reshape(squeezed, (1, 2, 1, 1, 2, 1)))
+    assert_becomes(before, blocked_conv(nn.relu(relay.add(BLOCKS, divided)), scaled, 8), "ForwardFoldScaleAxis")
+
+
+def test_scale_of_blocks_is_folded_backward() -> None:
+    weight, bias, factor = var("w", shape=(1, 2, 1, 1, 2, 4)), var("b", shape=(2, 1, 1, 2)), blocked_scale(2)
+    before = relay.multiply(nn.relu(relay.add(blocked_conv(BLOCKS, weight, 4), bias)), factor)
+    squeezed = relay.squeeze(factor, (0, 2, 3))
+    scaled = relay.multiply(weight, relay.reshape(squeezed, (1, 1, 1, 1, 1, 4)))
+    product = relay.multiply(bias, relay.reshape(squeezed, (1, 2, 1, 1, 2)))
+    after = nn.relu(relay.add(blocked_conv(BLOCKS, scaled, 4), product))
+    assert_becomes(before, after, "BackwardFoldScaleAxis")
+
+
+def test_scale_of_blocks_is_folded_into_depthwise_weight() -> None:
+    weight, factor = var("w", shape=(1, 1, 1, 1, 1, 4)), blocked_scale(2)
+    squeezed = relay.squeeze(factor, (0, 2, 3))
+    scaled = relay.multiply(weight, relay.reshape(squeezed, (1, 1, 1, 1, 1, 4)))
+    after = blocked_conv(BLOCKS, scaled, 4, 4, "OIHW1i4o")
+    before = blocked_conv(relay.multiply(BLOCKS, factor), weight, 4, 4, "OIHW1i4o")
+    assert_becomes(before, after, "ForwardFoldScaleAxis")
+    before = relay.multiply(blocked_conv(BLOCKS, weight, 4, 4, "OIHW1i4o"), factor)
+    assert_becomes(before, after, "BackwardFoldScaleAxis")
+
+
+@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize(("kernel", "shape"), [("OIHW", (4, 4, 1, 1)), ("OIHW4o", (1, 4, 1, 1, 4))])
+def test_scale_stays_if_only_some_tensors_have_blocks(name: str, kernel: str, shape: tuple[int, ...]) -> None:
+    inner = blocked_conv(relay.multiply(BLOCKS, blocked_scale(2)), var("w", shape=shape), 4, kernel=kernel)
+    assert is_unchanged(relay.multiply(inner, blocked_scale(2)), name)
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_scale_stays_if_block_precedes_its_axis(name: str) -> None:
+    weight = var("w", shape=(2, 1, 2, 1, 1, 4))
+    inner = blocked_conv(relay.multiply(BLOCKS, blocked_scale(2)), weight, 4, kernel="2iOIHW4o")
+    assert is_unchanged(relay.multiply(inner, blocked_scale(2)), name)
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_scale_along_blocks_alone_stays(name: str) -> None:
+    factor = const(RNG.uniform(0.5, 2.0, (1, 1, 1, 2)).astype("float32"))
+    inner = blocked_conv(relay.multiply(BLOCKS, factor), var("w", shape=(1, 2, 1, 1, 2, 4)), 4)
+    assert is_unchanged(relay.multiply(inner, factor), name)
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_scales_of_conv1d_stay_as_in_tvm(name: str) -> None:
+    x, factor = var("x", shape=(1, 4, 5)), const(RNG.uniform(0.5, 2.0, (4, 1)).astype("float32"))
+    inner = nn.conv1d(relay.multiply(x, factor), var("w", shape=(4, 4, 3)), channels=4, kernel_size=3)
+    assert is_unchanged(relay.multiply(inner, factor), name)
+
+
+def blocked_step(name: str, value: Expr, number: int) -> Expr:
+    """Return a value in blocks with one more step applied to it."""
+    low = -2.0 if name == "negative" else 0.5
+    factor = const(RNG.uniform(low, 2.0, (2, 1, 1, 2)).astype("float32"))
+    steps = {
+        "conv": lambda: blocked_conv(value, var(f"w{number}", shape=(1, 1, 1, 1, 4, 4)), 4, kernel="OIHW4i4o"),
+        "relu": lambda: nn.relu(value),
+        "bias": lambda: call_op("add", value, var(f"b{number}", shape=(2, 1, 1, 2))),
+        "twice": lambda: call_op("add", value, nn.relu(value)),
+    }
+    return steps[name]() if name in steps else call_op("multiply", value, factor)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.sampled_from(["conv", "scale", "negative", "relu", "bias", "twice"]), max_size=9))
+def test_folding_keeps_meaning_of_blocks(steps: list[str]) -> None:
+    value: Expr = BLOCKS
+    for number, name in enumerate(steps):
+        value = blocked_step(name, value, number)
+    optimized(value, "FoldScaleAxis")
 
 
 def step(name: str, value: Expr, number: int) -> Expr:

@@ -10,13 +10,21 @@ from dataclasses import replace
 from apass.core.context import PassContext
 from apass.passes.function_pass import FunctionPass
 from apass.passes.registry import provide_pass
-from apass.relay.ir.calls import along_axis, call_op, op_name, tensor_type
+from apass.relay.ir.calls import call_op, op_name, tensor_type
 from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
 from apass.relay.ir.ty import TensorType
-from apass.relay.transform.fold_scale_axis.axes import Demand, scale_weight, scaled_axis, squeeze_to_axis
+from apass.relay.transform.fold_scale_axis.axes import (
+    CONVS,
+    Axes,
+    Demand,
+    scale_weight,
+    scaled_axes,
+    spread,
+    squeeze_to_axes,
+)
 from apass.relay.transform.function_pass import function_pass
 from apass.relay.type_inference.infer import ensure_typed
 from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
@@ -53,8 +61,8 @@ class _Planner:
         self.uses = Counter(child for node in order for child in node.children)
         self.demands: dict[Expr, Demand] = {}
         """Expressions that can absorb a scale or pass it on, computed from operands to users."""
-        self.scales: dict[Expr, tuple[Expr, int]] = {}
-        """The scale that an expression must absorb or pass on, and the axis."""
+        self.scales: dict[Expr, tuple[Expr, Axes]] = {}
+        """The scale that an expression must absorb or pass on, and its axes."""
         self.dropped: dict[Expr, int] = {}
         """The dropped multiplications, and the index of the operand that replaces each."""
         for node in order:
@@ -68,9 +76,9 @@ class _Planner:
         name = op_name(node)
         if not isinstance(node, Call) or not isinstance(node.checked_type, TensorType):
             return None
-        if name == "nn.dense" or name.startswith("nn.conv"):
-            axis = scaled_axis(node, tensor_type(node.args[0]), output=True)
-            return None if axis is None else Demand(axis)
+        if name == "nn.dense" or name in CONVS:
+            axes = scaled_axes(node, tensor_type(node.args[0]), output=True)
+            return None if axes is None else Demand(axes)
         if name in {"nn.relu", "nn.leaky_relu"}:
             below = self.demands.get(node.args[0])
             return None if below is None else replace(below, positive=True)
@@ -79,10 +87,10 @@ class _Planner:
     def _demand_of_sum(self, call: Call) -> Demand | None:
         left, right = (self.demands.get(arg) for arg in call.args)
         if left is not None and right is not None:
-            same = left.axis == right.axis and tensor_type(call.args[0]).shape == tensor_type(call.args[1]).shape
+            same = left.axes == right.axes and tensor_type(call.args[0]).shape == tensor_type(call.args[1]).shape
             return replace(left, positive=left.positive or right.positive) if same else None
         for index, demand in enumerate((left, right)):
-            if demand is not None and _is_factor(call, 1 - index, demand.axis):
+            if demand is not None and _is_factor(call, 1 - index, demand.axes):
                 return demand
         return None
 
@@ -108,21 +116,21 @@ class _Planner:
             demand = self.demands.get(data)
             if demand is None:
                 continue
-            scale = squeeze_to_axis(tensor_type(data), tensor_type(other), demand.axis, other)
+            scale = squeeze_to_axes(tensor_type(data), tensor_type(other), demand.axes, other)
             if scale is not None and demand.takes(scale):
-                self.scales[data] = (scale, demand.axis)
+                self.scales[data] = (scale, demand.axes)
                 self.dropped[call] = index
                 return
 
 
-def _is_factor(call: Call, index: int, axis: int) -> bool:
-    """Return whether an operand broadcasts against the other along `axis` alone."""
+def _is_factor(call: Call, index: int, axes: Axes) -> bool:
+    """Return whether an operand broadcasts against the other along `axes` alone."""
     other, data = call.args[index], call.args[1 - index]
-    return squeeze_to_axis(tensor_type(data), tensor_type(other), axis, other) is not None
+    return squeeze_to_axes(tensor_type(data), tensor_type(other), axes, other) is not None
 
 
 class _BackwardFolder(ExprMutator):
-    def __init__(self, scales: Mapping[Expr, tuple[Expr, int]], dropped: Mapping[Expr, int]) -> None:
+    def __init__(self, scales: Mapping[Expr, tuple[Expr, Axes]], dropped: Mapping[Expr, int]) -> None:
         super().__init__()
         self.scales = scales
         self.dropped = dropped
@@ -135,19 +143,19 @@ class _BackwardFolder(ExprMutator):
             return new.args[self.dropped[call]]
         if call not in self.scales:
             return new
-        scale, axis = self.scales[call]
-        return self._absorb(call, new, self.visit(scale), axis)
+        scale, axes = self.scales[call]
+        return self._absorb(call, new, self.visit(scale), axes)
 
-    def _absorb(self, call: Call, new: Call, scale: Expr, axis: int) -> Expr:
+    def _absorb(self, call: Call, new: Call, scale: Expr, axes: Axes) -> Expr:
         name = op_name(call)
         if name in {"nn.relu", "nn.leaky_relu"}:
             return new
         if name in {"add", "subtract"}:
-            rank = len(tensor_type(call).shape)
+            shape = tensor_type(call).shape
             args = [
-                arg if old in self.scales else call_op("multiply", arg, along_axis(scale, axis, rank))
+                arg if old in self.scales else call_op("multiply", arg, spread(scale, shape, axes))
                 for old, arg in zip(call.args, new.args, strict=True)
             ]
             return Call(new.op, args, new.attrs, span=new.span)
-        weight = scale_weight(new, new.args[1], scale, output=True)
+        weight = scale_weight(new, new.args[1], scale, tensor_type(call.args[1]).shape, output=True)
         return Call(new.op, (new.args[0], weight, *new.args[2:]), new.attrs, span=new.span)

@@ -9,13 +9,21 @@ from dataclasses import dataclass, replace
 from apass.core.context import PassContext
 from apass.passes.function_pass import FunctionPass
 from apass.passes.registry import provide_pass
-from apass.relay.ir.calls import along_axis, call_op, known_type, op_name, tensor_type
+from apass.relay.ir.calls import call_op, known_type, op_name, tensor_type
 from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
 from apass.relay.ir.ty import TensorType
-from apass.relay.transform.fold_scale_axis.axes import Demand, scale_weight, scaled_axis, squeeze_to_axis
+from apass.relay.transform.fold_scale_axis.axes import (
+    CONVS,
+    Axes,
+    Demand,
+    scale_weight,
+    scaled_axes,
+    spread,
+    squeeze_to_axes,
+)
 from apass.relay.transform.function_pass import function_pass
 from apass.relay.type_inference.infer import ensure_typed
 from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
@@ -54,9 +62,9 @@ def _demands(func: Function) -> Mapping[Expr, Demand]:
 
 
 def _both(left: Demand | None, right: Demand | None) -> Demand | None:
-    if left is None or right is None or left.axis != right.axis:
+    if left is None or right is None or left.axes != right.axes:
         return None
-    return Demand(left.axis, left.positive or right.positive, left.nonzero or right.nonzero)
+    return Demand(left.axes, left.positive or right.positive, left.nonzero or right.nonzero)
 
 
 def _operand_demands(node: Expr, demand: Demand | None) -> Iterable[tuple[Expr, Demand | None]]:
@@ -68,23 +76,23 @@ def _operand_demands(node: Expr, demand: Demand | None) -> Iterable[tuple[Expr, 
     if name in {"nn.relu", "nn.leaky_relu"} and demand is not None:
         demands[data] = replace(demand, positive=True)
     elif name in {"add", "subtract"} and demand is not None and node.args[0] is not node.args[1]:
-        scaled = _scaled_operand(node, demand.axis)
+        scaled = _scaled_operand(node, demand.axes)
         if scaled is not None:
             demands[node.args[scaled]] = replace(demand, nonzero=True)
-    elif name == "nn.dense" or name.startswith("nn.conv"):
-        axis = scaled_axis(node, tensor_type(data), output=False)
-        demands[data] = None if axis is None or data in node.args[1:] else Demand(axis)
+    elif name == "nn.dense" or name in CONVS:
+        axes = scaled_axes(node, tensor_type(data), output=False)
+        demands[data] = None if axes is None or data in node.args[1:] else Demand(axes)
     return demands.items()
 
 
-def _scaled_operand(call: Call, axis: int) -> int | None:
+def _scaled_operand(call: Call, axes: Axes) -> int | None:
     """Return the index of the full tensor if the other operand is a factor.
 
-    The factor varies along `axis` alone.
+    The factor varies along `axes` alone.
     """
     for index in (0, 1):
         data, other = call.args[index], call.args[1 - index]
-        if squeeze_to_axis(tensor_type(data), tensor_type(other), axis, other) is not None:
+        if squeeze_to_axes(tensor_type(data), tensor_type(other), axes, other) is not None:
             return index
     return None
 
@@ -94,9 +102,9 @@ class _Pending:
     """A scale that was removed from an expression and that its users must absorb."""
 
     scale: Expr
-    """The factor of each slice, as a vector."""
-    axis: int
-    """The axis."""
+    """The factor of each channel, with the axes of the channels alone."""
+    axes: Axes
+    """The axes of the channels."""
 
 
 class _ForwardFolder(ExprMutator):
@@ -120,21 +128,21 @@ class _ForwardFolder(ExprMutator):
         demand = self.demands[call]
         for index in (0, 1):
             data, other = call.args[index], call.args[1 - index]
-            scale = squeeze_to_axis(tensor_type(data), tensor_type(other), demand.axis, new.args[1 - index])
+            scale = squeeze_to_axes(tensor_type(data), tensor_type(other), demand.axes, new.args[1 - index])
             if scale is not None and demand.takes(scale):
-                self.pending[call] = _Pending(scale, demand.axis)
+                self.pending[call] = _Pending(scale, demand.axes)
                 return new.args[index]
         return new
 
     def _apply_pending(self, call: Call, new: Call, index: int) -> Expr:
         """Absorb the pending scale of an operand, or pass it on to the users of the call."""
         pending, name = self.pending[call.args[index]], op_name(call)
-        if name == "nn.dense" or name.startswith("nn.conv"):
-            weight = scale_weight(new, new.args[1], pending.scale, output=False)
+        if name == "nn.dense" or name in CONVS:
+            weight = scale_weight(new, new.args[1], pending.scale, tensor_type(call.args[1]).shape, output=False)
             return Call(new.op, (new.args[0], weight, *new.args[2:]), new.attrs, span=new.span)
         self.pending[call] = pending
         if name not in {"add", "subtract"}:
             return new
-        rank = len(tensor_type(call.args[index]).shape)
-        bias = call_op("divide", new.args[1 - index], along_axis(pending.scale, pending.axis, rank))
+        shape = tensor_type(call.args[index]).shape
+        bias = call_op("divide", new.args[1 - index], spread(pending.scale, shape, pending.axes))
         return Call(new.op, (new.args[0], bias) if index == 0 else (bias, new.args[1]), new.attrs, span=new.span)
