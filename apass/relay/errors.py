@@ -5,6 +5,7 @@ from apass.errors import ApassError, DiagnosticError
 __all__ = [
     "AnnotationError",
     "EvaluationError",
+    "NormalFormError",
     "OpNotImplementedError",
     "ParseError",
     "TextLimitError",
@@ -47,6 +48,13 @@ class TypeInferenceError(DiagnosticError, TypeError):
     """The program is ill-typed.
 
     The message names the expression, the expected type and the actual type.
+    """
+
+
+class NormalFormError(ApassError, ValueError):
+    """The program is not in the normal form that a check requires.
+
+    The message names an expression that is used in several blocks.
     """
 
 

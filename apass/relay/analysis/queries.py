@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 
+from apass.relay.errors import NormalFormError
 from apass.relay.ir.calls import op_name
-from apass.relay.ir.expr import Call, Constant, Expr, Tuple, Var
+from apass.relay.ir.expr import Call, Constant, Expr, Op, Tuple, Var
 from apass.relay.ir.post_order import post_order
+from apass.relay.ir.variables import bound_vars
 from apass.relay.rewrite.let_binding import LetBinder
 
 __all__ = [
@@ -44,8 +46,34 @@ def transposed_weight(expr: Expr) -> Var | None:
 
 
 def check_basic_block_normal_form(expr: Expr) -> bool:
-    """Return whether an expression is in basic block normal form."""
-    return not LetBinder(expr, has_let_scopes=True).lifted()
+    """Return True for an expression in basic block normal form.
+
+    In that form, a value that several blocks use is bound to a variable around them. As in TVM, this includes
+    constants, global variables, constructors and free variables, but no operators. A value whose first use is in the
+    block around all of them needs no variable.
+
+    Raises:
+        NormalFormError: if the expression is not in that form.
+
+    >>> from apass.relay.ir.expr import If, var
+    >>> from apass.relay.op.elementwise.math import exp
+    >>> c, x = var("c"), var("x")
+    >>> check_basic_block_normal_form(If(c, exp(x), c))
+    True
+    >>> check_basic_block_normal_form(If(c, exp(x), x))
+    Traceback (most recent call last):
+    apass.relay.errors.NormalFormError: several blocks use <relay.Var %x>; bind it to a variable around them, ...
+    """
+    bound = bound_vars(expr)
+    binder = LetBinder(expr, has_let_scopes=True, atoms=frozenset({Op}), is_opaque=lambda _: False)
+    lifted = binder.lifted().difference(bound)
+    if lifted:
+        first = next(node for node in post_order(expr) if node in lifted)
+        raise NormalFormError(
+            f"several blocks use {first!r}; bind it to a variable around them, as ToBasicBlockNormalForm does for "
+            "expressions other than variables"
+        )
+    return True
 
 
 def check_constant(expr: Expr) -> bool:

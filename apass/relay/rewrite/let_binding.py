@@ -1,6 +1,6 @@
 """Binding of expressions to variables in their home scopes, for the normal forms."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final, Self
 
 from apass.relay.dataflow.scopes import Enter, HomeScope, evaluation_order, home_scopes, scope_parts
@@ -75,18 +75,31 @@ class LetBinder(ExprMutator):
     The binding comes just before the first use in that scope. Variables that a Let binds stay bound.
     """
 
-    def __init__(self, root: Expr, has_let_scopes: bool) -> None:
+    def __init__(
+        self,
+        root: Expr,
+        has_let_scopes: bool,
+        atoms: Collection[type[Expr]] = ATOMS,
+        is_opaque: Callable[[Function], bool] = _is_primitive,
+    ) -> None:
         """Analyse an expression.
 
-        With `has_let_scopes`, every Let is a scope of its own, and does not move.
+        Parameters:
+            root: the expression.
+            has_let_scopes: whether every Let is a scope of its own, and does not move.
+            atoms: the kinds of expressions that are not analysed; to bind expressions, leave the default.
+            is_opaque: returns whether a function is analysed as a whole; to bind expressions, leave the default.
+
         """
         super().__init__()
         self._root = root
         self._has_let_scopes = has_let_scopes
-        self._order = evaluation_order(root, ATOMS, _is_primitive)
+        self._atoms = atoms
+        self._is_opaque = is_opaque
+        self._order = evaluation_order(root, atoms, is_opaque)
         self._outermost = LetScope()
         self._parts: dict[Expr, list[LetScope]] = {}
-        self._homes = home_scopes(self._outermost, self._order, ATOMS, self._open)
+        self._homes = home_scopes(self._outermost, self._order, atoms, self._open)
         self._named: dict[Expr, Let] = {}
         self._done: set[Let] = set()
 
@@ -114,10 +127,10 @@ class LetBinder(ExprMutator):
         work = [(self._root, self._outermost)]
         while work:
             node, scope = work.pop()
-            if type(node) in ATOMS or node in first:
+            if type(node) in self._atoms or node in first:
                 continue
             first[node] = scope
-            if not (isinstance(node, Function) and _is_primitive(node)):
+            if not (isinstance(node, Function) and self._is_opaque(node)):
                 work += reversed(list(self._edges(node)))
         return {node for node, scope in first.items() if scope is not self._homes[node]}
 

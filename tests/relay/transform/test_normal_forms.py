@@ -1,10 +1,12 @@
 """ToANormalForm, ToBasicBlockNormalForm and ToGraphNormalForm."""
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 import apass
 from apass.relay.adt import Clause, Constructor, Match, PatternConstructor, PatternVar
 from apass.relay.analysis.queries import check_basic_block_normal_form
+from apass.relay.errors import NormalFormError
 from apass.relay.expr import Call, Expr, GlobalVar, If, Let, Tuple, TupleGetItem
 from apass.relay.function import Function
 from apass.relay.ir.expr import RefCreate, RefRead, RefWrite, const, var
@@ -12,10 +14,12 @@ from apass.relay.ir.module import IRModule
 from apass.relay.op.elementwise.arithmetic import add, multiply
 from apass.relay.op.elementwise.math import exp, negative
 from apass.relay.structural.equality import structural_equal
+from apass.relay.testing.programs import Program, programs
 from apass.relay.transform.normal_forms.anf import ToANormalForm, ToANormalFormExpr, to_a_normal_form
 from apass.relay.transform.normal_forms.basic_block import ToBasicBlockNormalForm, to_basic_block_normal_form
 from apass.relay.transform.normal_forms.graph import ToGraphNormalForm, to_graph_normal_form
 from apass.relay.ty import GlobalTypeVar, TypeVar
+from apass.relay.type_inference.infer import infer_module
 
 X, Y, CONDITION, CELL, F = (var(name) for name in ("x", "y", "condition", "cell", "f"))
 A, B, C, D, E = (var(name) for name in "abcde")
@@ -124,7 +128,8 @@ def test_external_function_stays_unchanged(pass_: apass.Pass[IRModule]) -> None:
 def test_basic_blocks_bind_value_used_by_several_blocks() -> None:
     shared = exp(negative(X))
     before = If(CONDITION, add(shared, X), multiply(shared, shared))
-    assert not check_basic_block_normal_form(before)
+    with pytest.raises(NormalFormError, match=r"several blocks use <relay.Call of <relay.Op exp>>; bind it"):
+        check_basic_block_normal_form(before)
     after = to_basic_block_normal_form(before)
     assert_becomes(after, lets((A, exp(negative(X))), If(CONDITION, add(A, X), multiply(A, A))))
     assert check_basic_block_normal_form(after)
@@ -132,7 +137,7 @@ def test_basic_blocks_bind_value_used_by_several_blocks() -> None:
 
 def test_basic_blocks_leave_value_used_by_one_block() -> None:
     inner = exp(X)
-    expr = If(CONDITION, lets((A, add(inner, inner)), multiply(A, inner)), negative(negative(X)))
+    expr = If(CONDITION, lets((A, add(inner, inner)), multiply(A, inner)), negative(negative(Y)))
     assert check_basic_block_normal_form(expr)
     assert to_basic_block_normal_form(expr) is expr
 
@@ -153,6 +158,71 @@ def test_basic_blocks_do_not_move_read_before_write() -> None:
     before = Tuple([lets((A, RefWrite(CELL, X)), If(CONDITION, read, X)), read])
     result = to_basic_block_normal_form(before)
     assert_becomes(result, lets((A, RefWrite(CELL, X)), (B, RefRead(CELL)), Tuple([If(CONDITION, B, X), B])))
+
+
+def test_basic_blocks_keep_variable_of_variable() -> None:
+    body = lets((A, X), A)
+    assert to_basic_block_normal_form(body) is body
+    shared = exp(X)
+    result = to_basic_block_normal_form(lets((A, X), If(CONDITION, add(shared, A), shared)))
+    assert_becomes(result, lets((A, X), (B, exp(X)), If(CONDITION, add(B, A), B)))
+
+
+def test_basic_blocks_leave_new_nodes_untyped() -> None:
+    x, c = var("x", shape=(2,)), var("c", shape=(), dtype="bool")
+    shared = exp(x)
+    mod = infer_module(IRModule.from_expr(Function([x, c], If(c, shared, negative(shared)))))
+    after = apass.run(ToBasicBlockNormalForm(), mod)["main"]
+    assert isinstance(after.body, Let)
+    assert after.body.var.type_annotation is None
+    assert [node.checked_type_ for node in (after, after.body, after.body.body)] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("shared", "name"),
+    [
+        (X, "Var %x"),
+        (const(1.0), "Constant float32"),
+        (GlobalVar("g"), "GlobalVar @g"),
+        (BOX, "Constructor Box"),
+    ],
+    ids=["variable", "constant", "global", "constructor"],
+)
+def test_value_in_both_branches_breaks_normal_form(shared: Expr, name: str) -> None:
+    with pytest.raises(NormalFormError, match=f"several blocks use <relay.{name}"):
+        check_basic_block_normal_form(If(CONDITION, Tuple([shared]), shared))
+    assert check_basic_block_normal_form(Tuple([shared, If(CONDITION, Tuple([shared]), shared)]))
+
+
+def test_shared_operators_and_bound_variables_keep_normal_form() -> None:
+    both = If(CONDITION, exp(A), exp(A))
+    pattern = PatternConstructor(BOX, [PatternVar(A)])
+    for expr in (lets((A, X), both), Function([A], both), Match(X, [Clause(pattern, both)])):
+        assert check_basic_block_normal_form(expr)
+
+
+def test_constant_of_two_kernels_breaks_normal_form() -> None:
+    one = const(1.0)
+    kernels = [Function([param], add(param, one), attrs={"Primitive": 1}) for param in (A, B)]
+    with pytest.raises(NormalFormError, match=r"several blocks use <relay.Constant"):
+        check_basic_block_normal_form(Tuple([Call(kernel, [X]) for kernel in kernels]))
+
+
+def shared_by_blocks(func: Expr) -> str:
+    """Return the message of the check, empty if a function is in normal form."""
+    try:
+        check_basic_block_normal_form(func)
+    except NormalFormError as error:
+        return str(error)
+    return ""
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(programs())
+def test_basic_blocks_share_no_values(program: Program) -> None:
+    after = apass.run(ToBasicBlockNormalForm(), program[0])
+    messages = [shared_by_blocks(after[gvar]) for gvar in after.get_global_vars()]
+    assert all("<relay.GlobalVar" in message or "<relay.Constructor" in message for message in filter(None, messages))
 
 
 def graph(body: Expr) -> Expr:
