@@ -20,9 +20,10 @@ ParamsT = TypeVar("ParamsT", bound=MutableMapping[str, Array])
 
 
 def convert(func: Expr, params: ParamsT) -> tuple[Expr, ParamsT]:
-    """Replace `nn.dense(x, transpose(w))` by `nn.dense(x, w.T)`, and transpose the weights.
+    """Transpose weights of `nn.dense` now instead of in the program.
 
-    The source is TVM's `relay.data_dep_optimization.simplify_fc_transpose`.
+    `nn.dense(x, transpose(w))` becomes `nn.dense(x, w.T)`. The source is TVM's
+    `relay.data_dep_optimization.simplify_fc_transpose`.
 
     Parameters:
         func: the function, or an expression.

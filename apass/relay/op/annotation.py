@@ -183,6 +183,9 @@ _COMPILER_END = register_op(
     compute=_keep_in_region,
     description="The value; the end of a region for another compiler.",
 )
+for _mark in (_COMPILER_BEGIN, _COMPILER_END):
+    # A pass that folds or fuses marks would leave regions without an end or a begin.
+    _mark.set_attr("TNonComputational", True)
 
 
 def stop_fusion(data: Expr) -> Call:
@@ -294,8 +297,8 @@ def compiler_end(data: Expr, compiler: str) -> Call:
 
 
 def compiler_of(expr: Expr, mark: str) -> str | None:
-    """Return the compiler of a call of the operator `mark`; None for any other expression.
+    """Return the compiler of a mark; None for any other expression.
 
-    `mark` is `COMPILER_BEGIN` or `COMPILER_END`.
+    `mark` is the name of its operator: `COMPILER_BEGIN` or `COMPILER_END`.
     """
     return attrs_of(expr, CompilerAttrs).compiler if isinstance(expr, Call) and op_name(expr) == mark else None

@@ -1,4 +1,4 @@
-"""FoldExplicitPadding: make the padding of `nn.pad` that of the convolution after it.
+"""FoldExplicitPadding: replace `nn.pad` by padding of the convolution after it.
 
 The counterpart of TVM's `fold_explicit_padding.cc`.
 """

@@ -53,7 +53,7 @@ def merge_compiler_regions(func: Function) -> Function:
 
 @provide_pass("MergeCompilerRegions")
 def MergeCompilerRegions() -> FunctionPass[IRModule, Function]:
-    """Join the regions of AnnotateTarget, so that PartitionGraph makes fewer functions."""
+    """Join regions of one compiler, so that PartitionGraph makes fewer functions."""
     return function_pass(_merge, opt_level=0, name="MergeCompilerRegions")
 
 

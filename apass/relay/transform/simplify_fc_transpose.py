@@ -25,10 +25,11 @@ __all__ = ["SimplifyFCTranspose", "simplify_fc_transpose"]
 
 
 def simplify_fc_transpose(func: Function, target_weight_name: Iterable[str]) -> Function:
-    """Return the function with `nn.dense(x, transpose(w))` replaced by `nn.dense(x, w.T)`.
+    """Return the function with transposed weights of `nn.dense` as parameters.
 
-    The new variable `w.T` has the transposed type. The parameters of the result are its variables in order of first
-    use, then the new ones. If nothing is replaced, the function is returned as it is.
+    `nn.dense(x, transpose(w))` becomes `nn.dense(x, w.T)`. The new variable `w.T` has the transposed type. The
+    parameters of the result are its variables in order of first use, then the new ones. If nothing is replaced, the
+    function is returned as it is.
 
     Parameters:
         func: the function, typed.

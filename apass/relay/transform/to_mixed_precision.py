@@ -230,7 +230,7 @@ class _Converter(ExprMutator, scopes_first=True):
         if op is old.op and tuple(args) == old.args and attrs == old.attrs:
             return self._typed(old, old.checked_type)
         callee = op if isinstance(op, Op) else Var("callee", self._type_of(op))
-        # The type of a call depends on the types of its operands alone, so variables can stand for them.
+        # The type of a call depends on the types of its operands alone, so variables replace them here.
         similar = Call(callee, [Var("operand", self._type_of(arg)) for arg in args], attrs)
         return self._typed(Call(op, args, attrs, span=old.span), infer_expr(similar).checked_type)
 

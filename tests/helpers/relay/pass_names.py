@@ -1,6 +1,11 @@
-"""The names of all registered passes of Relay."""
+"""The names of all registered passes of Relay, and of those with common laws."""
 
 import apass
 from apass.core.pass_factories import find_factory
 
 NAMES = sorted(name for name in apass.list_passes() if find_factory(name).__module__.startswith("apass.relay."))
+
+EXACT = [name for name in NAMES if name != "ToMixedPrecision"]
+"""The passes that keep types and values. ToMixedPrecision rounds, and takes no calls of global functions."""
+COMPOSABLE = [name for name in EXACT if name != "MergeCompilerRegions"]
+"""The passes that accept the result of any other. MergeCompilerRegions needs the marks as AnnotateTarget set them."""

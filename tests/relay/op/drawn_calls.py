@@ -141,6 +141,10 @@ def _device_copy(draw: Draw) -> Built:
     return op.device_copy(draw.tensor(draw.shape()), "cpu", "cuda")
 
 
+def _mark(name: str) -> Callable[[Draw], Built]:
+    return lambda draw: getattr(op.annotation, name)(draw.tensor(draw.shape()), "dnnl")
+
+
 def _stop_fusion(draw: Draw) -> Built:
     return op.annotation.stop_fusion(draw.tensor(draw.shape()))
 
@@ -155,6 +159,8 @@ CALLS: Final[Mapping[str, Callable[[Draw], Built]]] = {
     **{name: _reduction(name, "bool") for name in ("all", "any")},
     **{name: _reduction(name, arg=True) for name in ("argmax", "argmin")},
     **SHAPE_CALLS,
+    "annotation.compiler_begin": _mark("compiler_begin"),
+    "annotation.compiler_end": _mark("compiler_end"),
     "annotation.stop_fusion": _stop_fusion,
     "bitwise_not": _unary("bitwise_not", "int32", "uint8", "bool"),
     "cast": _cast,

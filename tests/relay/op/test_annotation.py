@@ -14,7 +14,7 @@ from apass.relay.ir.post_order import post_order
 from apass.relay.parser import parse
 from apass.relay.structural.equality import structural_equal
 from apass.relay.type_inference.infer import infer_expr, infer_module
-from tests.relay.op.values import lists, numbers, tensor
+from tests.relay.op.values import lists, numbers, tensor, values
 
 
 def test_annotations_keep_the_value() -> None:
@@ -48,6 +48,24 @@ def test_checkpoint_keeps_deep_tuple() -> None:
     for _ in range(10_000):
         result = TupleGetItem(result, 0)
     assert evaluate(result) == 1
+
+
+def test_region_marks_keep_any_value() -> None:
+    data, function = numbers([1, 2]), Function([], numbers(3))
+    assert lists(op.annotation.compiler_end(op.annotation.compiler_begin(data, "a"), "a")) == [1, 2]
+    assert lists(Call(op.annotation.compiler_begin(function, "a"), [])) == 3
+    cell = op.annotation.compiler_begin(RefCreate(op.annotation.compiler_end(data, "a")), "b")
+    assert lists(RefRead(cell)) == [1, 2]
+    first, unit = values(op.annotation.compiler_begin(Tuple([data, Tuple([data])]), "a"))
+    assert (first.tolist(), unit.tolist()) == ([1, 2], [[1, 2]])
+
+
+def test_compiler_of_returns_only_the_named_mark() -> None:
+    begin = op.annotation.compiler_begin(tensor(2), "dnnl")
+    assert str(begin).splitlines()[-1] == 'annotation.compiler_begin(%x, compiler="dnnl")'
+    marks = ("annotation.compiler_begin", "annotation.compiler_end")
+    assert [op.annotation.compiler_of(begin, mark) for mark in marks] == ["dnnl", None]
+    assert op.annotation.compiler_of(tensor(2), marks[0]) is None
 
 
 def test_device_names_become_numbers() -> None:

@@ -251,6 +251,7 @@ def test_every_function_is_in_tvms_module() -> None:
         "register_alter_op_layout",
         "register_convert_op_layout",
         "register_legalize",
+        "register_mixed_precision_conversion",
         "register_op_attr",
         "register_pattern",
         "tensor",

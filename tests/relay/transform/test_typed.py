@@ -21,8 +21,10 @@ from apass.relay.transform.function_pass import function_pass
 from apass.relay.type_inference.infer import infer_module
 
 OPTIONS: dict[str, dict[str, object]] = {
+    "AnnotateTarget": {"targets": ["none"]},
     "ConvertLayout": {"desired_layouts": {"nn.conv2d": ["NHWC", "default"]}},
     "MergeComposite": {"pattern_table": []},
+    "SimplifyFCTranspose": {"target_weight_name": []},
     "SplitArgs": {"max_function_args": 2},
 }
 SHARED = {"PrintIR", "Sequential"}
