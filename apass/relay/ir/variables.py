@@ -56,12 +56,15 @@ def all_type_vars(expr: Expr | Type, mod: object = None) -> list[TypeVar]:
 
 
 def bound_type_vars(expr: Expr | Type, mod: object = None) -> list[TypeVar]:
-    """Return the type parameters of functions and function types. `mod` is ignored."""
+    """Return the type parameters of functions, function types and data types.
+
+    Those of a data type are found in the constructors; `mod` is ignored.
+    """
     nodes: Iterable[Expr] = () if isinstance(expr, Type) else post_order(expr)
     bound: list[TypeVar] = []
     types = [expr] if isinstance(expr, Type) else []
     for node in nodes:
-        bound += node.type_params if isinstance(node, Function) else ()
+        bound += node.type_params if isinstance(node, Function) else _params_of_data(node)
         types += _types_of(node)
     type_nodes = (type_node for ty in types for type_node in _type_nodes(ty))
     bound += [var for type_node in type_nodes if isinstance(type_node, FuncType) for var in type_node.type_params]
@@ -73,7 +76,14 @@ def free_type_vars(expr: Expr | Type, mod: object = None) -> list[TypeVar]:
     nodes = [] if isinstance(expr, Type) else list(post_order(expr))
     types = [expr] if isinstance(expr, Type) else [ty for node in nodes for ty in _types_of(node)]
     bound = {var for node in nodes if isinstance(node, Function) for var in node.type_params}
+    # The definition of a data type binds the type variables of its constructors.
+    bound.update(var for node in nodes for var in _params_of_data(node))
     return [var for var in dict.fromkeys(free for ty in types for free in _free_in(ty)) if var not in bound]
+
+
+def _params_of_data(node: Expr) -> list[TypeVar]:
+    inputs = node.inputs if isinstance(node, Constructor) else ()
+    return [part for ty in inputs for part in _type_nodes(ty) if isinstance(part, TypeVar)]
 
 
 def _types_of(node: Expr) -> list[Type]:

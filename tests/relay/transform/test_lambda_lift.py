@@ -74,3 +74,10 @@ def test_closure_calling_polymorphic_function_gets_type_parameters() -> None:
     assert well_formed(lifted)
     assert [len(lifted[gvar].type_params) for gvar in lifted.get_global_vars()] == [0, 1, 1]
     assert difference(evaluate(mod, 5), evaluate(lifted, 5)) == ""
+
+
+def test_closure_with_generic_constructor_is_lifted() -> None:
+    mod = parse("type Box[A] { Box(A), } def @main(%y: int32) { let %f = fn () { Box(%y) }; %f() }")
+    lifted = infer_module(lambda_lift(mod), trust=False)
+    assert len(lifted) == 2
+    assert well_formed(lifted)
