@@ -17,8 +17,10 @@ from apass.relay.transform import mixed_precision
 from apass.relay.transform.alter_op_layout import AlterOpLayout
 from apass.relay.transform.annotate_spans import AnnotateSpans
 from apass.relay.transform.annotate_target import AnnotateTarget
+from apass.relay.transform.build_config import build_config
 from apass.relay.transform.canonicalize_cast import CanonicalizeCast
 from apass.relay.transform.canonicalize_ops import CanonicalizeOps
+from apass.relay.transform.change_batch import ChangeBatch
 from apass.relay.transform.combine_parallel.batch_matmul import CombineParallelBatchMatmul
 from apass.relay.transform.combine_parallel.batching_ops import BatchingOps
 from apass.relay.transform.combine_parallel.conv2d import CombineParallelConv2D
@@ -57,6 +59,7 @@ from apass.relay.transform.normal_forms.graph import ToGraphNormalForm
 from apass.relay.transform.partial_eval.partial_eval import PartialEvaluate
 from apass.relay.transform.partition_graph import PartitionGraph
 from apass.relay.transform.print_ir import PrintIR
+from apass.relay.transform.recast import recast
 from apass.relay.transform.remove_unused_functions import RemoveUnusedFunctions
 from apass.relay.transform.simplify_expr import SimplifyExpr
 from apass.relay.transform.simplify_fc_transpose import SimplifyFCTranspose
@@ -74,6 +77,7 @@ __all__ = [
     "BatchingOps",
     "CanonicalizeCast",
     "CanonicalizeOps",
+    "ChangeBatch",
     "CombineParallelBatchMatmul",
     "CombineParallelConv2D",
     "CombineParallelDense",
@@ -121,10 +125,12 @@ __all__ = [
     "ToCPS",
     "ToGraphNormalForm",
     "ToMixedPrecision",
+    "build_config",
     "fold_constant",
     "function_pass",
     "mixed_precision",
     "module_pass",
+    "recast",
     "run_on",
     "to_cps",
     "un_cps",
