@@ -19,7 +19,7 @@ def test_every_client_gets_all_answers_within_limit(backend: str, capfd: pytest.
     assert re.fullmatch("14 models, at most [123] in progress at once, 0 failed", lines[-1])
     assert Counter(line.split()[0] for line in lines[:-1]) == {"ada": 5, "bob": 5, "cy": 4}
     assert {tuple(line.split()[2:]) for line in lines if "mlp 1:" in line} == {
-        ("mlp", "1:", "10", "calls", "before,", "7", "after")
+        ("mlp", "1:", "10", "calls", "before,", "10", "after")
     }
 
 

@@ -135,7 +135,7 @@ def test_command_line_follows_otel_environment_variables(tmp_path: Path) -> None
     code, out, err = process("opt", source, "-p", "FoldConstant", "--otel=functions", body=body)
     assert (code, err) == (0, "")
     spans = {item["name"]: item for item in spans_on(out)}
-    assert set(spans) == {"module m.relay", "sequential", "FoldConstant", "FoldConstant main"}
+    assert set(spans) == {"module m.relay", "sequential", "FoldConstant", "FoldConstant main", "InferType"}
     assert spans["module m.relay"]["parent_id"] == f"0x{parent}"
     assert {item["context"]["trace_id"] for item in spans.values()} == {f"0x{trace_id}"}
 
