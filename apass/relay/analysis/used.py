@@ -1,12 +1,12 @@
 """The element types and the operators of a program."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from apass.relay.ir.expr import Call, Constant, Expr, Op, Var
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
-from apass.relay.ir.ty import FuncType, RefType, TensorType, TupleType, Type
+from apass.relay.ir.ty import Compound, TensorType, Type
 
 __all__ = ["all_dtypes", "list_op_freqs", "list_op_types"]
 
@@ -20,7 +20,7 @@ def all_dtypes(expr: Expr) -> set[str]:
     >>> sorted(all_dtypes(const(1)))
     ['int32']
     """
-    return {name for node in post_order(expr) for ty in _types_of(node) for name in _dtypes(ty)}
+    return set(_dtypes(ty for node in post_order(expr) for ty in _types_of(node)))
 
 
 def list_op_types(expr: Expr) -> list[str]:
@@ -53,14 +53,14 @@ def _types_of(node: Expr) -> list[Type]:
     return [ty for ty in (node.checked_type_, annotation) if ty is not None]
 
 
-def _dtypes(ty: Type) -> Iterator[str]:
-    if isinstance(ty, TensorType):
-        yield ty.dtype
-    elif isinstance(ty, TupleType):
-        for field in ty.fields:
-            yield from _dtypes(field)
-    elif isinstance(ty, FuncType):
-        for part in (*ty.arg_types, ty.ret_type):
-            yield from _dtypes(part)
-    elif isinstance(ty, RefType):
-        yield from _dtypes(ty.value)
+def _dtypes(types: Iterable[Type]) -> Iterator[str]:
+    seen = set[int]()  # types share parts, so that the sum of their sizes as trees may be exponential
+    for root in types:
+        stack: list[object] = [root]
+        while stack:
+            ty = stack.pop()
+            if isinstance(ty, TensorType):
+                yield ty.dtype
+            elif isinstance(ty, Compound) and id(ty) not in seen:
+                seen.add(id(ty))
+                stack += ty.parts

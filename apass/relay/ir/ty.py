@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final, SupportsIndex, TypeAlias
+from typing import Final, SupportsIndex
 
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.dim import Any, Dim, DimExpr, ShapeVar
@@ -33,10 +33,8 @@ __all__ = [
     "separated",
 ]
 
-_Numbers: TypeAlias = Mapping[Hashable, int]
-_NONE_BOUND: Final[_Numbers] = {}
 _MOST_CHARACTERS: Final = 1_000_000
-"""Length after which the text of a type is cut."""
+"""Length of repeated parts after which the text of a type is cut."""
 
 
 class Compound:
@@ -82,12 +80,12 @@ class Compound:
         return _hash(self)
 
     def __str__(self) -> str:
-        """Return Relay's text, cut if it is very long."""
+        """Return Relay's text, cut if repeated parts make it very long."""
         pieces: list[str] = []
         length = 0
-        for piece in _texts(self):
+        for piece, is_repeated in _texts(self):
             pieces.append(piece)
-            length += len(piece)
+            length += len(piece) if is_repeated else 0
             if length > _MOST_CHARACTERS:  # a type that shares parts can have a text of exponential length
                 pieces.append("...")
                 break
@@ -107,38 +105,80 @@ def separated(parts: Iterable[object]) -> Iterator[object]:
 
 
 def _equal(lhs: object, rhs: object) -> bool:
-    stack: list[tuple[object, object, _Numbers, _Numbers]] = [(lhs, rhs, _NONE_BOUND, _NONE_BOUND)]
+    stack: list[tuple[object, object] | _End] = [(lhs, rhs)]
+    scopes = _Scopes()
     seen = set[tuple[int, int, int]]()
     while stack:
-        lhs, rhs, left, right = stack.pop()
+        item = stack.pop()
+        if isinstance(item, _End):
+            scopes.leave(item)
+            continue
+        lhs, rhs = item
         if not isinstance(lhs, Compound) or not isinstance(rhs, Compound):
-            if not _equal_leaves(lhs, rhs, left, right):
+            if not scopes.are_equal(lhs, rhs):
                 return False
             continue
         # Compare shared parts once per scope. A type that is exponentially large as a tree may be a small graph.
-        key = (id(lhs), id(rhs), id(left))
-        if key in seen or (lhs is rhs and not left):
+        key = (id(lhs), id(rhs), scopes.current)
+        if key in seen or (lhs is rhs and not scopes.current):
             continue
         seen.add(key)
         if type(lhs) is not type(rhs) or lhs.head != rhs.head:
             return False
         if lhs.binds:
-            left, right = _with_bound(left, lhs), _with_bound(right, rhs)
-        stack += [(part, other, left, right) for part, other in zip(lhs.parts, rhs.parts, strict=True)]
+            stack.append(scopes.enter(lhs, rhs))
+        stack += zip(lhs.parts, rhs.parts, strict=True)
     return True
 
 
-def _equal_leaves(lhs: object, rhs: object, left: _Numbers, right: _Numbers) -> bool:
-    # Skip the lookup, which hashes both leaves, if no variable is bound; most types bind none.
-    if left and isinstance(lhs, Hashable) and isinstance(rhs, Hashable):
-        number = left.get(lhs)
-        if number is not None or rhs in right:
-            return number == right.get(rhs)
-    return lhs is rhs or lhs == rhs
+@dataclass(frozen=True, slots=True)
+class _End:
+    """The end of a scope: its outer scope, and the outer numbers of the variables that it binds."""
+
+    outer: int
+    left: dict[Hashable, int | None]
+    right: dict[Hashable, int | None]
 
 
-def _with_bound(numbers: _Numbers, binder: Compound) -> _Numbers:
-    return {**numbers, **{var: len(numbers) + index for index, var in enumerate(binder.binds)}}
+class _Scopes:
+    """The numbers of the bound variables of two types that are compared."""
+
+    def __init__(self) -> None:
+        self.current = 0
+        """The number of the current scope; 0 outside of all binders."""
+        self._count = 0  # of all scopes so far
+        self._bound = 0  # of all bound variables so far
+        self._left: dict[Hashable, int | None] = {}
+        self._right: dict[Hashable, int | None] = {}
+
+    def enter(self, lhs: Compound, rhs: Compound) -> _End:
+        """Bind the variables of two types, whose heads are equal. Return the end of the scope."""
+        end = _End(self.current, self._bind(self._left, lhs), self._bind(self._right, rhs))
+        self._bound += len(lhs.binds)
+        self._count += 1
+        self.current = self._count
+        return end
+
+    def _bind(self, numbers: dict[Hashable, int | None], binder: Compound) -> dict[Hashable, int | None]:
+        # Save and restore numbers instead of copying all of them for each of many nested binders.
+        outer = {var: numbers.get(var) for var in binder.binds}
+        numbers |= {var: self._bound + index for index, var in enumerate(binder.binds)}
+        return outer
+
+    def leave(self, end: _End) -> None:
+        """Restore the outer scope."""
+        self.current = end.outer
+        self._left |= end.left
+        self._right |= end.right
+
+    def are_equal(self, lhs: object, rhs: object) -> bool:
+        """Return whether two leaves are equal. Bound variables are, if their numbers are."""
+        # Skip the lookup, which hashes both leaves, if no variable is bound; most types bind none.
+        if self.current and isinstance(lhs, Hashable) and isinstance(rhs, Hashable):
+            number, other = self._left.get(lhs), self._right.get(rhs)
+            if number is not None or other is not None:
+                return number == other
+        return lhs is rhs or lhs == rhs
 
 
 def _hash(root: Compound) -> int:
@@ -163,14 +203,18 @@ def _hash_node(node: Hashable, hashes: Mapping[int, int]) -> int:
     return hash(type(node)) if type(node).__eq__ is object.__eq__ else hash(node)
 
 
-def _texts(root: object) -> Iterator[str]:
-    stack = [root]
+def _texts(root: object) -> Iterator[tuple[str, bool]]:
+    """Iterate over the pieces of a text, and whether each is in a part that occurred before."""
+    stack = [(root, False)]
+    seen = set[int]()
     while stack:
-        node = stack.pop()
+        node, is_repeated = stack.pop()
         if isinstance(node, Compound):
-            stack += reversed(node.pieces())
+            is_repeated = is_repeated or id(node) in seen
+            seen.add(id(node))
+            stack += [(piece, is_repeated) for piece in reversed(node.pieces())]
         else:
-            yield str(node)
+            yield str(node), is_repeated
 
 
 class Kind(IntEnum):

@@ -7,6 +7,7 @@ from typing import Final
 
 from apass.relay.errors import TextLimitError
 from apass.relay.ir.ty import (
+    Compound,
     DimExpr,
     FuncType,
     IncompleteType,
@@ -27,7 +28,7 @@ __all__ = ["Names", "TypeText"]
 _LETTERS: Final = frozenset(ascii_letters)
 
 _MOST_CHARACTERS: Final = 2_000_000
-"""Maximum length of the text of a type that the parser must be able to read."""
+"""Maximum length of what repeated parts add to the text of a type that the parser must be able to read."""
 _MOST_CHARACTERS_CUT: Final = 100_000
 """Length of a type after which its text for people is cut."""
 _MOST_CHARACTERS_IN_COMMENT: Final = 10_000
@@ -55,6 +56,16 @@ class Names:
         return f"%{name_text(self.unique(hint if hint[:1] in _LETTERS else f'v{hint}'))}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """The cached text of a type."""
+
+    ty: Type  # keeps the type alive, so that its id is unique
+    text: str
+    is_whole: bool
+    has_names: bool  # whether it has names of type variables, which depend on the scope
+
+
 class TypeText:
     """Printer of types. The text of each type object is cached.
 
@@ -64,26 +75,34 @@ class TypeText:
     def __init__(self, meta: MetadataWriter, may_cut: bool) -> None:
         self._meta = meta
         self._may_cut = may_cut
-        self._comments: dict[int, tuple[Type, str]] = {}
+        self._comments: dict[int, _Text] = {}
         self._tensors: dict[TensorType, str] = {}
-        self._others: dict[int, tuple[Type, str]] = {}
+        self._others: dict[int, _Text] = {}
         self._names: dict[TypeVar, str] = {}
         self._in_scope: dict[str, TypeVar] = {}
+        # For each name hint: a number such that all smaller ones are in use. Without it, a search for the next unused
+        # number would start at 1 for each of many type parameters of the same name.
+        self._least: dict[str, int] = {}
+        self._least_outside: list[int] = []  # the numbers before each type parameter in scope was bound
 
     def bind(self, params: Iterable[TypeVar]) -> list[str]:
         """Return names of type parameters, unique in scope. `release` closes the scope."""
         return [self._bind(param) for param in params]
 
-    def release(self, params: Iterable[TypeVar]) -> None:
-        """Close the scope of type parameters."""
-        for param in params:
+    def release(self, params: Sequence[TypeVar]) -> None:
+        """Close the scope of the type parameters that were bound last."""
+        for param in reversed(params):
             self._in_scope.pop(self._names[param], None)
+            self._least[param.name_hint] = self._least_outside.pop()
 
     def _bind(self, param: TypeVar) -> str:
-        number, name = 0, self._names.get(param, param.name_hint)
+        hint = param.name_hint
+        name, least = self._names.get(param, hint), self._least.get(hint, 1)
+        self._least_outside.append(least)
         while self._in_scope.get(name, param) is not param:
-            number += 1
-            name = f"{param.name_hint}{number}"
+            name = f"{hint}{least}"
+            least += 1
+        self._least[hint] = least
         if self._names.get(param, name) != name:
             self._comments.clear()
             self._others.clear()  # cached texts may contain the previous name of the variable
@@ -100,47 +119,65 @@ class TypeText:
         """
         if isinstance(ty, TensorType):
             return self._tensor(ty)
-        if id(ty) not in self._others:
-            text, is_whole = self._limited(ty, _MOST_CHARACTERS_CUT if self._may_cut else _MOST_CHARACTERS)
-            if not is_whole and not self._may_cut:
-                raise TextLimitError(
-                    f"the text of a type has more than {_MOST_CHARACTERS} characters: {text:.100}...; "
-                    "call `astext(show_meta_data=False)`, which cuts such a text"
-                )
-            self._others[id(ty)] = (ty, text)  # the entry keeps the type alive, so its id is unique
-        return self._others[id(ty)][1]
+        text = self._cached(ty, self._others, _MOST_CHARACTERS_CUT if self._may_cut else None)
+        if not text.is_whole and not self._may_cut:
+            raise TextLimitError(
+                f"the text of a type has more than {_MOST_CHARACTERS} characters: {text.text:.100}...; "
+                "call `astext(show_meta_data=False)`, which cuts such a text"
+            )
+        return text.text
 
     def in_comment(self, ty: Type) -> str:
         """Return the text of a type in a comment, cut if it is long."""
         if isinstance(ty, TensorType):
             return self._tensor(ty)
-        if id(ty) not in self._comments:
-            self._comments[id(ty)] = (ty, self._limited(ty, _MOST_CHARACTERS_IN_COMMENT)[0])
-        return self._comments[id(ty)][1]
+        return self._cached(ty, self._comments, _MOST_CHARACTERS_IN_COMMENT).text
 
-    def _limited(self, root: Type, limit: int) -> tuple[str, bool]:
-        """Return the text of a type and whether it is whole.
+    def _cached(self, ty: Type, cache: dict[int, _Text], limit: int | None) -> _Text:
+        text = cache.get(id(ty))
+        if text is None:
+            text = cache[id(ty)] = self._text(ty, cache, limit)
+        return text
 
-        It is cut after `limit` characters.
+    def _text(self, root: Type, cache: dict[int, _Text], limit: int | None) -> _Text:
+        """Return the text of a type, cut after `limit` characters.
+
+        Without `limit`, it is cut if repeated parts add too many characters. `cache` has texts for the same limit.
         """
-        # A type that shares parts can have a text of exponential length, so the text is created piece by piece.
+        # A type that shares parts can have a text of exponential length, so the text is created piece by piece. The
+        # texts of parts are reused, because each type in a long program may contain that of the expression before it.
         pieces: list[str] = []
-        stack: list[str | Type | _Release] = [root]
-        length = 0
+        stack: list[tuple[str | Type | _Release, bool]] = [(root, limit is not None)]
+        seen: set[int] = set()
+        has_names, length, most = False, 0, _MOST_CHARACTERS if limit is None else limit
         while stack:
-            item = stack.pop()
+            item, counts = stack.pop()
             if isinstance(item, _Release):
                 self.release(item.params)
-            elif isinstance(item, str):
+                continue
+            part = None if isinstance(item, str) else cache.get(id(item))
+            if part is not None and not part.has_names:
+                counts, item = counts or id(item) in seen, part.text if part.is_whole else part.text[:most]
+                seen.add(id(part.ty))
+            if isinstance(item, str):
                 pieces.append(item)
-                length += len(item)
-                if length > limit:
-                    for rest in stack:
-                        self.release(rest.params if isinstance(rest, _Release) else ())
-                    return f"{''.join(pieces)[:limit]}...", False
-            else:
-                stack += reversed(self._pieces(item))
-        return "".join(pieces), True
+                length += len(item) if counts else 0
+                if length > most or not (part is None or part.is_whole):
+                    self._release_all(stack)
+                    return _Text(root, f"{''.join(pieces)[:most]}...", False, has_names)
+                continue
+            if isinstance(item, Compound):
+                counts = counts or id(item) in seen
+                seen.add(id(item))
+            has_names = has_names or isinstance(item, TypeVar)
+            stack += [(piece, counts) for piece in reversed(self._pieces(item))]
+        return _Text(root, "".join(pieces), True, has_names)
+
+    def _release_all(self, stack: "Sequence[tuple[str | Type | _Release, bool]]") -> None:
+        """Close the scopes whose ends are on a stack."""
+        for item, _ in reversed(stack):
+            if isinstance(item, _Release):
+                self.release(item.params)
 
     def _tensor(self, ty: TensorType) -> str:
         if ty not in self._tensors:
