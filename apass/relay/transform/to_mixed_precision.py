@@ -21,13 +21,14 @@ from apass.errors import PassDefinitionError
 from apass.passes.function_pass import FunctionPass
 from apass.passes.registry import provide_pass
 from apass.relay.errors import OpNotImplementedError
-from apass.relay.ir.adt import Clause, Match
+from apass.relay.ir.adt import Clause, Constructor, Match
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.calls import call_op
 from apass.relay.ir.expr import (
     Call,
     Constant,
     Expr,
+    GlobalVar,
     If,
     Let,
     Op,
@@ -77,7 +78,7 @@ def to_mixed_precision(func: Function, mixed_precision_type: str = "float16") ->
     `FTVMMixedPrecisionConversionType`. Such an operator has the category FOLLOW.
 
     Raises:
-        OpNotImplementedError: if the function calls a constructor, a variable, or a global function.
+        OpNotImplementedError: if the function uses a constructor or a global function, or calls a variable.
         PassDefinitionError: if a conversion that was registered for an operator returns anything but three values.
 
     """
@@ -144,10 +145,7 @@ class _Converter(ExprMutator, scopes_first=True):
             args = [self._as_type(arg, old.checked_type) for arg, old in zip(new.args, call.args, strict=True)]
             return self._call(call, new.op, args, call.attrs)
         if not isinstance(call.op, Op):
-            raise OpNotImplementedError(
-                f"ToMixedPrecision supports calls of operators and of functions in place, got a call of {call.op!r}; "
-                "run Inline, or leave the function out"
-            )
+            raise _unsupported(call.op)
         category, accumulated, result = self._conversion(call, call.op)
         if category == MIXED_PRECISION_FOLLOW and not all(map(self._can_follow, new.args)):
             category = MIXED_PRECISION_NEVER
@@ -156,6 +154,12 @@ class _Converter(ExprMutator, scopes_first=True):
         args = [self._as_dtype(arg, self._mixed) for arg in new.args]
         output = self._call(call, new.op, args, _with_dtype(call.attrs, accumulated))
         return output if accumulated == result else self._as_dtype(output, result)
+
+    def visit_global_var(self, gvar: GlobalVar) -> Expr:
+        raise _unsupported(gvar)
+
+    def visit_constructor(self, con: Constructor) -> Expr:
+        raise _unsupported(con)
 
     def visit_tuple(self, tup: Tuple) -> Expr:
         new = super().visit_tuple(tup)
@@ -286,6 +290,13 @@ class _Converter(ExprMutator, scopes_first=True):
             self._casts[expr, dtype] = cast
             self._casts[cast, actual.dtype] = expr  # casting back returns the original
         return self._casts[expr, dtype]
+
+
+def _unsupported(callee: Expr) -> OpNotImplementedError:
+    return OpNotImplementedError(
+        f"ToMixedPrecision supports operators and function expressions, got {callee!r}, whose result may change its "
+        "type; run Inline first, or leave the function out"
+    )
 
 
 def _is_of(ty: Type, dtype: str) -> bool:

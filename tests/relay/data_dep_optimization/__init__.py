@@ -1,0 +1,1 @@
+"""Tests of optimizations that change a program and its parameters together."""
