@@ -1,14 +1,17 @@
 """Substitution of type variables in types and expressions: TVM's `TypeSubst`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import is_
 
 from apass.relay.ir.expr import Call, Expr, Var
 from apass.relay.ir.function import Function
-from apass.relay.ir.ty import Type, TypeVar
+from apass.relay.ir.ty import FuncType, Type, TypeVar
+from apass.relay.type_inference.unify import parts_of, with_parts
 from apass.relay.visitors.expr_functor import ExprMutator
+from apass.relay.visitors.recursion import Walk, walk_deep
 from apass.relay.visitors.type_functor import TypeMutator, Visited
 
-__all__ = ["substitute_type", "substitute_types"]
+__all__ = ["has_function_type", "map_function_types", "substitute_type", "substitute_types", "type_contains"]
 
 
 def substitute_type(ty: Type, chosen: Mapping[TypeVar, Type]) -> Type:
@@ -28,6 +31,45 @@ def substitute_types(expr: Expr, chosen: Mapping[TypeVar, Type]) -> Expr:
     Variables whose annotations change are replaced by new ones. The type parameters of functions stay.
     """
     return _Substitution(chosen).visit(expr) if chosen else expr
+
+
+def map_function_types(ty: Type, convert: Callable[[FuncType], Type]) -> Type:
+    """Return a type with each function type in it replaced, innermost first.
+
+    `convert` receives a function type whose parts are converted. The type stays the same object if none is replaced.
+    """
+    return walk_deep(_mapped(ty, convert, {}))
+
+
+def _mapped(ty: Type, convert: Callable[[FuncType], Type], done: dict[int, Type]) -> Walk[Type]:
+    old = parts_of(ty)
+    if not old or id(ty) in done:
+        return done.get(id(ty), ty)
+    new: list[Type] = []
+    for part in old:
+        converted = yield _mapped(part, convert, done)
+        new.append(converted)
+    result = ty if all(map(is_, new, old)) else with_parts(ty, new)
+    done[id(ty)] = convert(result) if isinstance(result, FuncType) else result
+    return done[id(ty)]
+
+
+def type_contains(ty: Type, fits: Callable[[Type], bool]) -> bool:
+    """Return whether a type or a component of it fits."""
+    stack, seen = [ty], {id(ty)}
+    while stack:
+        part = stack.pop()
+        if fits(part):
+            return True
+        below = [child for child in parts_of(part) if id(child) not in seen]
+        seen.update(map(id, below))
+        stack += below
+    return False
+
+
+def has_function_type(ty: Type) -> bool:
+    """Return whether a type is or contains the type of a function."""
+    return type_contains(ty, lambda part: isinstance(part, FuncType))
 
 
 class _TypeSubstitution(TypeMutator):

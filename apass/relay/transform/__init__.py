@@ -29,6 +29,7 @@ from apass.relay.transform.convert_layout.convert_layout import ConvertLayout
 from apass.relay.transform.dead_code_elimination import DeadCodeElimination
 from apass.relay.transform.decorators import function_pass
 from apass.relay.transform.default import Default
+from apass.relay.transform.defunctionalization import Defunctionalization
 from apass.relay.transform.dynamic_to_static import DynamicToStatic
 from apass.relay.transform.eliminate_common_subexpr import EliminateCommonSubexpr
 from apass.relay.transform.eta_expand import EtaExpand
@@ -86,6 +87,7 @@ __all__ = [
     "ConvertLayout",
     "DeadCodeElimination",
     "Default",
+    "Defunctionalization",
     "DefuseOps",
     "DynamicToStatic",
     "EliminateCommonSubexpr",

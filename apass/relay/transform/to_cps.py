@@ -46,12 +46,10 @@ from apass.relay.ir.module import IRModule
 from apass.relay.ir.ty import FuncType, Type, TypeVar
 from apass.relay.ir.variables import bound_vars
 from apass.relay.rewrite.renaming import with_unique_binders
-from apass.relay.rewrite.type_subst import substitute_type
+from apass.relay.rewrite.type_subst import has_function_type, map_function_types, substitute_type, type_contains
 from apass.relay.transform.eta_expand import eta_expand
 from apass.relay.type_inference.infer import ensure_typed
-from apass.relay.type_inference.unify import parts_of
 from apass.relay.visitors.recursion import Walk, walk_deep
-from apass.relay.visitors.type_functor import TypeMutator, Visited
 
 __all__ = ["ToCPS", "to_cps", "un_cps"]
 
@@ -124,7 +122,7 @@ def un_cps(func: Function) -> Function:
     type_params = [TypeVar(param.name_hint, param.kind) for param in func.type_params[:-1]]
     chosen: dict[TypeVar, Type] = dict(zip(func.type_params, type_params, strict=False))
     ret_type = substitute_type(cont_type.arg_types[0], chosen)
-    if _contains(ret_type, lambda part: part == answer):
+    if type_contains(ret_type, lambda part: part == answer):
         raise ValueError(f"un_cps cannot convert {func!r}: its result contains functions, which need the answer type")
     chosen[func.type_params[-1]] = ret_type
     params = [Var(param.name_hint, substitute_type(param.checked_type, chosen)) for param in func.params[:-1]]
@@ -133,39 +131,23 @@ def un_cps(func: Function) -> Function:
     return Function(params, call, ret_type, type_params, func.attrs, span=func.span)
 
 
-def _contains(ty: Type, fits: Callable[[Type], bool]) -> bool:
-    """Return whether a type or a component of it fits."""
-    stack, seen = [ty], {id(ty)}
-    while stack:
-        part = stack.pop()
-        if fits(part):
-            return True
-        below = [child for child in parts_of(part) if id(child) not in seen]
-        seen.update(map(id, below))
-        stack += below
-    return False
-
-
-class _CPSTypes(TypeMutator):
-    """Converts the types of functions within a type."""
+class _CPSTypes:
+    """The types of converted values, for one answer type."""
 
     def __init__(self, answer: TypeVar) -> None:
-        super().__init__()
         self._answer = answer
-
-    def visit_func_type(self, ft: FuncType) -> Visited:
-        args = [self.converted(ty) for ty in ft.arg_types]
-        cont = self.continuation(ft.ret_type)
-        return FuncType([*args, cont], self._answer, ft.type_params, ft.type_constraints)
 
     def continuation(self, ty: Type) -> FuncType:
         """Return the type of a function that takes a result of type `ty`."""
         return FuncType([self.converted(ty)], self._answer)
 
     def converted(self, ty: Type) -> Type:
-        new = self.visit(ty)
-        assert isinstance(new, Type), "a TypeMutator returns a type for a type"
-        return new
+        """Return a type with the types of functions in it converted."""
+        return map_function_types(ty, self._convert)
+
+    def _convert(self, ty: FuncType) -> Type:
+        continuation = FuncType([ty.ret_type], self._answer)
+        return FuncType([*ty.arg_types, continuation], self._answer, ty.type_params, ty.type_constraints)
 
 
 class _Conversion:
@@ -346,7 +328,7 @@ class _Converter:
 
 
 def _check_constructor(con: Constructor) -> None:
-    if any(_contains(ty, lambda part: isinstance(part, FuncType)) for ty in con.inputs):
+    if any(map(has_function_type, con.inputs)):
         raise ValueError(f"to_cps cannot convert the parameters of {con!r}, which contain functions")
 
 

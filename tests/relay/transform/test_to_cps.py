@@ -16,7 +16,7 @@ from apass.relay.interpreter.evaluate import evaluate
 from apass.relay.ir.calls import call_op
 from apass.relay.ir.expr import GlobalVar, const, var
 from apass.relay.ir.module import IRModule
-from apass.relay.ir.ty import FuncType, TypeVar
+from apass.relay.ir.ty import FuncType, Type, TypeVar, scalar_type
 from apass.relay.parser import parse
 from apass.relay.structural.equality import assert_structural_equal
 from apass.relay.testing.programs import Program, programs
@@ -251,3 +251,11 @@ def test_deep_program_is_converted(body: Callable[[Expr], Expr]) -> None:
     x = var("x", "float32")
     func = infer_function(un_cps(to_cps(Function([x], body(x)))), IRModule())
     assert difference(evaluate(func, 2.0), np.array(2.0, "float32")) == ""
+
+
+def test_deep_function_type_is_converted() -> None:
+    ty: Type = scalar_type("int32")
+    for _ in range(3_000):
+        ty = FuncType([ty], scalar_type("int32"))
+    func = to_cps(Function([var("f", ty)], const(1)))
+    assert str(func.ret_type) == "answer"
