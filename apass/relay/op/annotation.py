@@ -262,14 +262,14 @@ def bitpack_end(data: Expr) -> Call:
     return Call(_BITPACK_END, (data,))
 
 
-def device_copy(data: Expr, src_device: str | int, dst_device: str | int) -> Call:
+def device_copy(data: Expr, src_dev: str | int, dst_dev: str | int) -> Call:
     """Return the tensor, copied from one device to another.
 
     Raises:
         ValueError: if no device has one of the names.
 
     """
-    attrs = DeviceCopyAttrs(src_dev_type=_device(src_device), dst_dev_type=_device(dst_device))
+    attrs = DeviceCopyAttrs(src_dev_type=_device(src_dev), dst_dev_type=_device(dst_dev))
     return Call(_DEVICE_COPY, (data,), attrs)
 
 

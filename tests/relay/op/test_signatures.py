@@ -28,7 +28,7 @@ collapse_sum_like(data, collapse_type)
 collapse_sum_to(data, shape)
 concatenate(data, axis)
 cumsum(data, axis=None, dtype=None, exclusive=None)
-device_copy(data, src_device, dst_device)
+device_copy(data, src_dev, dst_dev)
 expand_dims(data, axis, num_newaxis=1)
 fixed_point_multiply(data, multiplier, shift)
 full(fill_value, shape=(), dtype='')
@@ -161,7 +161,7 @@ image.resize2d(data, size, layout='NCHW', method='linear', coordinate_transforma
     rounding_method='', cubic_alpha=-0.5, cubic_exclude=0, out_dtype=None)
 image.resize3d(data, size, layout='NCDHW', method='linear', coordinate_transformation_mode='half_pixel',
     rounding_method='', cubic_alpha=-0.5, cubic_exclude=0, out_dtype=None)
-annotation.device_copy(data, src_device, dst_device)
+annotation.device_copy(data, src_dev, dst_dev)
 annotation.on_device(data, device, is_fixed=False)
 annotation.stop_fusion(data)
 """
