@@ -12,7 +12,7 @@ Cases run inside `case_hooks()`, so that passes that only call hooks of operator
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def _leaky(attrs: Attrs, inputs: Sequence[Expr], types: Sequence[Type]) -> Call:
 
 
 @contextmanager
-def case_hooks() -> Iterator[None]:
+def case_hooks() -> Generator[None]:
     """Register the hooks of AlterOpLayout and Legalize that the cases use."""
     with TempOpAttr("nn.conv2d", "FTVMAlterOpLayout", _in_blocks), TempOpAttr("nn.relu", "FTVMLegalize", _leaky):
         yield

@@ -35,6 +35,15 @@ def in_blocks(attrs: Attrs, inputs: Sequence[Expr], tinfos: Sequence[TensorType]
     return Call(get("nn.conv2d"), inputs, attrs.replaced(**BLOCKED))
 
 
+def returning(result: Expr | None) -> Hook:
+    """Return a hook that always returns `result`."""
+
+    def hook(attrs: Attrs, inputs: Sequence[Expr], tinfos: Sequence[TensorType], out_type: Type) -> Expr | None:
+        return result
+
+    return hook
+
+
 def altered(expr: Expr, name: str, hook: Hook) -> Function:
     """Return `main` after the pass; assert that its meaning is unchanged."""
     with TempOpAttr(name, "FTVMAlterOpLayout", hook):
@@ -140,13 +149,27 @@ def test_undividable_axis_keeps_original_layout() -> None:
         assert alter_op_layout(before["main"]) is before["main"]
 
 
-def test_operator_without_rule_becomes_result_of_hook() -> None:
-    def split(attrs: Attrs, inputs: Sequence[Expr], tinfos: Sequence[TensorType], out_type: Type) -> Expr:
-        return relay.add(nn.dense(inputs[0], inputs[1]), relay.zeros_like(nn.dense(inputs[0], inputs[1])))
+def test_dense_weight_is_packed_as_on_x86() -> None:
+    def packed(attrs: Attrs, inputs: Sequence[Expr], tinfos: Sequence[TensorType], out_type: Type) -> Call:
+        return nn.contrib_dense_pack(inputs[0], inputs[1], "NC4n", None, tinfos[0].dtype)
 
-    x, w = var("x", shape=(2, 3)), var("w", shape=(4, 3))
-    expected = relay.add(nn.dense(x, w), relay.zeros_like(nn.dense(x, w)))
-    assert_becomes(nn.dense(x, w), expected, "nn.dense", split)
+    x, w = var("x", shape=(2, 3)), var("v", shape=(8, 3))
+    expected = nn.relu(nn.contrib_dense_pack(x, moved(w, "NC", "NC4n"), "NC4n", None, "float32"))
+    assert_becomes(nn.relu(nn.dense(x, w)), expected, "nn.dense", packed)
+    # The blocks of four do not divide six rows.
+    mod = typed(nn.dense(x, var("v", shape=(6, 3))))
+    with TempOpAttr("nn.dense", "FTVMAlterOpLayout", packed):
+        assert alter_op_layout(mod["main"]) is mod["main"]
+
+
+def test_operator_without_rule_becomes_result_of_hook() -> None:
+    def halves(attrs: Attrs, inputs: Sequence[Expr], tinfos: Sequence[TensorType], out_type: Type) -> Expr:
+        product = Call(get("nn.batch_matmul"), inputs, attrs)
+        return relay.add(product, relay.zeros_like(product))
+
+    x, w = var("x", shape=(2, 3, 4)), var("v", shape=(2, 5, 4))
+    product = nn.batch_matmul(x, w)
+    assert_becomes(product, relay.add(product, relay.zeros_like(product)), "nn.batch_matmul", halves)
 
 
 def test_operator_without_rule_gets_operands_in_original_layout() -> None:
@@ -178,7 +201,7 @@ def test_new_operator_without_rule_is_ignored() -> None:
 def test_hook_must_return_call_with_same_operands(result: Expr, name: str) -> None:
     mod = typed(nn.batch_flatten(conv(X)))
     with (
-        TempOpAttr(name, "FTVMAlterOpLayout", lambda *_: result),
+        TempOpAttr(name, "FTVMAlterOpLayout", returning(result)),
         pytest.raises(TypeError, match=f"the FTVMAlterOpLayout of {name} must return None or a call"),
     ):
         alter_op_layout(mod["main"])
@@ -188,7 +211,7 @@ async def test_hook_registered_at_higher_level_applies() -> None:
     mod = typed(conv(X))
     register_alter_op_layout("nn.conv2d", in_blocks, level=11)
     try:
-        register_alter_op_layout("nn.conv2d", lambda *_: None, level=10)
+        register_alter_op_layout("nn.conv2d", returning(None), level=10)
         async with apass.PassContext(opt_level=3):
             after = await relay.transform.AlterOpLayout()(mod)
     finally:

@@ -16,10 +16,11 @@ from apass.relay.ir.calls import call_op
 from apass.relay.ir.module import IRModule
 from apass.relay.op import get
 from apass.relay.op.define.layout import convert_shape, parse_layout
+from apass.relay.op.nn.conv.conv import ConvAttrs
 from apass.relay.testing.temp_op_attr import TempOpAttr
 from apass.relay.transform.alter_op_layout import alter_op_layout
 from apass.relay.transform.convert_layout.convert_layout import convert_layout
-from apass.relay.ty import TensorType
+from apass.relay.ty import TensorType, Type
 from apass.relay.type_inference.infer import infer_module
 from tests.helpers.relay.meaning import ops_of
 
@@ -222,23 +223,23 @@ def test_program_without_listed_operators_is_same_object(mod: IRModule) -> None:
     assert convert_layout(mod["main"], {"nn.conv3d": ["NDHWC", "default"]}) is mod["main"]
 
 
-HOOKS: dict[str, Callable[..., Call | None]] = {
-    "packed": lambda attrs, inputs, tinfos, out_type: (
-        Call(get("nn.contrib_conv2d_NCHWc"), inputs, attrs.replaced(data_layout="NCHW2c", kernel_layout="OIHW2o"))
-        if attrs.data_layout == "NCHW"
-        else None
-    ),
-    "last": lambda attrs, inputs, tinfos, out_type: Call(
-        get("nn.conv2d"), inputs, attrs.replaced(data_layout="NHWC", kernel_layout="HWIO")
-    ),
-}
+def packed(attrs: ConvAttrs, inputs: Sequence[Expr], tinfos: Sequence[TensorType], out_type: Type) -> Call | None:
+    """Return a convolution of data in NCHW as one of blocks of two channels."""
+    layouts = {"data_layout": "NCHW2c", "kernel_layout": "OIHW2o"}
+    is_plain = attrs.data_layout == "NCHW"
+    return Call(get("nn.contrib_conv2d_NCHWc"), inputs, attrs.replaced(**layouts)) if is_plain else None
 
 
-@pytest.mark.parametrize("hook", sorted(HOOKS))
+def last(attrs: ConvAttrs, inputs: Sequence[Expr], tinfos: Sequence[TensorType], out_type: Type) -> Call:
+    """Return a convolution with the channels as the last axis."""
+    return Call(get("nn.conv2d"), inputs, attrs.replaced(data_layout="NHWC", kernel_layout="HWIO"))
+
+
+@pytest.mark.parametrize("hook", [packed, last])
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(mod=chains())
-def test_alter_op_layout_keeps_meaning_and_types(hook: str, mod: IRModule) -> None:
-    with TempOpAttr("nn.conv2d", "FTVMAlterOpLayout", HOOKS[hook]):
+def test_alter_op_layout_keeps_meaning_and_types(hook: Callable[..., Call | None], mod: IRModule) -> None:
+    with TempOpAttr("nn.conv2d", "FTVMAlterOpLayout", hook):
         after = infer_module(IRModule.from_expr(alter_op_layout(mod["main"])))
     assert after["main"].checked_type == mod["main"].checked_type
     arguments = random_arguments(mod["main"])

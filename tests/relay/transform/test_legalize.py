@@ -22,6 +22,20 @@ pytestmark = pytest.mark.anyio
 X, W = var("x", shape=(1, 4, 6, 6)), var("w", shape=(4, 4, 3, 3))
 
 
+def leaky(attrs: Attrs | None, inputs: Sequence[Expr], types: Sequence[Type]) -> Expr:
+    """Return relu as a leaky_relu without a slope."""
+    return nn.leaky_relu(inputs[0], 0.0)
+
+
+def returning(result: Expr | None) -> Callable[..., Expr | None]:
+    """Return a hook that always returns `result`."""
+
+    def hook(attrs: Attrs | None, inputs: Sequence[Expr], types: Sequence[Type]) -> Expr | None:
+        return result
+
+    return hook
+
+
 def test_level_and_requirements_match_tvm() -> None:
     assert relay.transform.Legalize().info == apass.PassInfo(1, "Legalize", ("InferType",))
 
@@ -40,12 +54,12 @@ def test_call_becomes_several_calls() -> None:
 def test_hook_gets_new_operands_and_original_types() -> None:
     seen: list[tuple[Expr, list[Type]]] = []
 
-    def leaky(attrs: Attrs | None, inputs: Sequence[Expr], types: Sequence[Type]) -> Expr:
+    def noted(attrs: Attrs | None, inputs: Sequence[Expr], types: Sequence[Type]) -> Expr:
         seen.append((inputs[0], list(types)))
-        return nn.leaky_relu(inputs[0], 0.0)
+        return leaky(attrs, inputs, types)
 
     inner = nn.relu(X)
-    with TempOpAttr("nn.relu", "FTVMLegalize", leaky):
+    with TempOpAttr("nn.relu", "FTVMLegalize", noted):
         after = legalize(typed(nn.relu(inner))["main"])
     ty = TensorType((1, 4, 6, 6), "float32")
     assert isinstance(after.body, Call)
@@ -55,7 +69,7 @@ def test_hook_gets_new_operands_and_original_types() -> None:
 
 def test_none_keeps_function() -> None:
     func = typed(nn.relu(X))["main"]
-    with TempOpAttr("nn.relu", "FTVMLegalize", lambda *_: None):
+    with TempOpAttr("nn.relu", "FTVMLegalize", returning(None)):
         assert legalize(func) is func
     assert legalize(func) is func
 
@@ -70,7 +84,7 @@ def test_replacement_is_not_legalized_again() -> None:
 
 
 def test_other_attribute_selects_other_hooks() -> None:
-    with TempOpAttr("nn.relu", "FTVMOther", lambda _attrs, inputs, _types: nn.leaky_relu(inputs[0], 0.0)):
+    with TempOpAttr("nn.relu", "FTVMOther", leaky):
         unchanged = optimized(nn.relu(X), "Legalize")
         after = optimized(nn.relu(X), "Legalize", legalize_map_attr_name="FTVMOther")
     assert structural_equal(unchanged, typed(nn.relu(X))["main"])
@@ -81,15 +95,14 @@ def test_other_attribute_selects_other_hooks() -> None:
 def test_hook_must_return_call() -> None:
     mod = typed(nn.relu(X))
     with (
-        TempOpAttr("nn.relu", "FTVMLegalize", lambda *_: X),
+        TempOpAttr("nn.relu", "FTVMLegalize", returning(X)),
         pytest.raises(TypeError, match=r"the FTVMLegalize of nn.relu must return None or a call, got"),
     ):
         legalize(mod["main"])
 
 
 async def test_registered_hook_applies_in_pass() -> None:
-    hook: Callable[..., Expr] = lambda _attrs, inputs, _types: nn.leaky_relu(inputs[0], 0.0)  # noqa: E731
-    register_legalize("nn.relu", hook)
+    register_legalize("nn.relu", leaky)
     try:
         after = await relay.transform.Legalize()(typed(nn.relu(X)))
     finally:
@@ -102,7 +115,7 @@ def test_deep_program_needs_no_recursion() -> None:
     for _ in range(20_000):
         value = nn.relu(value)
     func = typed(Function([X], value))["main"]
-    with TempOpAttr("nn.relu", "FTVMLegalize", lambda _attrs, inputs, _types: nn.leaky_relu(inputs[0], 0.0)):
+    with TempOpAttr("nn.relu", "FTVMLegalize", leaky):
         after = legalize(func)
     assert isinstance(after.body, Call)
     assert after.body.op is get("nn.leaky_relu")

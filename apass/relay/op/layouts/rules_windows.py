@@ -1,6 +1,7 @@
 """Layout rules of operators that have layouts as attributes.
 
-A convolution requires the layouts of its attributes. Pooling and resizing accept any layout with the same axes.
+A convolution or a dense layer requires the layouts of its attributes. Pooling and resizing accept any layout with the
+same axes.
 """
 
 from collections.abc import Sequence
@@ -8,8 +9,9 @@ from typing import Final
 
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.ty import Type
-from apass.relay.op.layouts.infer import InferCorrectLayoutOutput, Layouts, set_rule
+from apass.relay.op.layouts.infer import InferCorrectLayoutOutput, Layouts, set_rule, shape_of
 from apass.relay.op.layouts.names import primal
+from apass.relay.op.nn.dense.pack import DensePackAttrs
 
 __all__ = ["ADAPTIVE_POOLS", "CONVS", "POOLS", "RESIZES"]
 
@@ -51,6 +53,17 @@ def _conv(
     return InferCorrectLayoutOutput((*datas, kernel), (attrs.get_str("out_layout") or data,), attrs)
 
 
+def _dense(
+    attrs: Attrs | None, new: Layouts | None, old: Layouts, types: Sequence[Type]
+) -> InferCorrectLayoutOutput | None:
+    """Return the layouts of matrices, with the weight in that of the attributes."""
+    shape = shape_of(types[0])
+    if attrs is None or shape is None or len(shape) != 2:
+        return None
+    weight = attrs.weight_layout if isinstance(attrs, DensePackAttrs) else "NC"
+    return InferCorrectLayoutOutput(("NC", weight), ("NC",), attrs)
+
+
 def _pool(
     attrs: Attrs | None, new: Layouts | None, old: Layouts, types: Sequence[Type]
 ) -> InferCorrectLayoutOutput | None:
@@ -78,5 +91,6 @@ def _same_axes(layout: str, other: str) -> bool:
 
 
 set_rule(_conv, (*CONVS, "nn.deformable_conv2d"))
+set_rule(_dense, ("nn.dense", "nn.contrib_dense_pack"))
 set_rule(_pool, (*POOLS, *ADAPTIVE_POOLS))
 set_rule(_resize, RESIZES)
