@@ -58,10 +58,10 @@ def test_all_passes_are_registered() -> None:
         "CanonicalizeCast", "CanonicalizeOps", "CombineParallelBatchMatmul", "CombineParallelConv2D",
         "CombineParallelDense", "ConvertLayout", "DeadCodeElimination", "DefuseOps", "DynamicToStatic",
         "EliminateCommonSubexpr", "EtaExpand", "FastMath", "FoldConstant", "FoldExplicitPadding", "FoldScaleAxis",
-        "ForwardFoldScaleAxis", "FuseOps", "InferType", "Inline", "LambdaLift", "Legalize", "MergeCompilerRegions",
-        "MergeComposite", "PartialEvaluate", "PartitionGraph", "RemoveUnusedFunctions", "SimplifyExpr",
-        "SimplifyFCTranspose", "SimplifyInference", "SplitArgs", "ToANormalForm", "ToBasicBlockNormalForm",
-        "ToGraphNormalForm", "ToMixedPrecision", "relay.Default",
+        "ForwardFoldScaleAxis", "FuseOps", "InferType", "Inline", "LambdaLift", "LazyGradientInit", "Legalize",
+        "MergeCompilerRegions", "MergeComposite", "PartialEvaluate", "PartitionGraph", "RemoveUnusedFunctions",
+        "SimplifyExpr", "SimplifyFCTranspose", "SimplifyInference", "SplitArgs", "ToANormalForm",
+        "ToBasicBlockNormalForm", "ToGraphNormalForm", "ToMixedPrecision", "relay.Default",
     }  # fmt: skip
 
 

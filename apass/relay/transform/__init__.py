@@ -51,6 +51,7 @@ from apass.relay.transform.fuse_ops.fuse_ops import FuseOps
 from apass.relay.transform.infer_type import InferType, InferTypeLocal
 from apass.relay.transform.inline import Inline
 from apass.relay.transform.lambda_lift import LambdaLift
+from apass.relay.transform.lazy_gradient_init import LazyGradientInit
 from apass.relay.transform.legalize import Legalize
 from apass.relay.transform.merge_compiler_regions import MergeCompilerRegions
 from apass.relay.transform.merge_composite import MergeComposite
@@ -105,6 +106,7 @@ __all__ = [
     "Inline",
     "LambdaLift",
     "LayoutConfig",
+    "LazyGradientInit",
     "Legalize",
     "MergeCompilerRegions",
     "MergeComposite",

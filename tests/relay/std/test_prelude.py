@@ -121,6 +121,6 @@ def test_prelude_keeps_existing_definitions_of_parsed_module() -> None:
 
 
 def test_import_from_std_rejects_unknown_file() -> None:
-    expected = "the standard library has no file 'prelude'; it has nat.rly, prelude.rly"
+    expected = "the standard library has no file 'prelude'; it has gradient.rly, nat.rly, prelude.rly"
     with pytest.raises(FileNotFoundError, match=f"^{re.escape(expected)}$"):
         IRModule().import_from_std("prelude")
