@@ -50,11 +50,16 @@ from apass.relay.ir.ty import FuncType, GlobalTypeVar, IncompleteType, TupleType
 from apass.relay.ir.variables import free_vars
 from apass.relay.rewrite.bind import substitute
 from apass.relay.rewrite.renaming import with_unique_binders
-from apass.relay.rewrite.type_subst import has_function_type, map_function_types, substitute_type, substitute_types
 from apass.relay.structural.equality import fingerprint
 from apass.relay.transform.normal_forms.anf import to_a_normal_form
 from apass.relay.transform.partial_eval.evaluator import is_opaque
-from apass.relay.transform.partial_eval.lets import Lets
+from apass.relay.transform.support.lets import Lets
+from apass.relay.transform.support.type_subst import (
+    has_function_type,
+    map_function_types,
+    substitute_type,
+    substitute_types,
+)
 from apass.relay.type_inference.infer import ensure_typed
 from apass.relay.type_inference.unify import TypeUnifier
 from apass.relay.visitors.recursion import Walk, walk_deep

@@ -31,8 +31,9 @@ from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
 from apass.relay.ir.ty import TensorType, TupleType, Type, TypeCall
 from apass.relay.std import import_std
-from apass.relay.transform.partial_eval.lets import Lets
-from apass.relay.transform.support.module_pass import module_pass, typed_if_possible
+from apass.relay.transform.function_pass import typed_if_possible
+from apass.relay.transform.support.lets import Lets
+from apass.relay.transform.support.module_pass import module_pass
 from apass.relay.visitors.expr_functor import ExprMutator
 from apass.relay.visitors.recursion import Walk, walk_deep
 from apass.relay.visitors.type_functor import TypeMutator, Visited

@@ -46,8 +46,13 @@ from apass.relay.ir.module import IRModule
 from apass.relay.ir.ty import FuncType, Type, TypeVar
 from apass.relay.ir.variables import bound_vars
 from apass.relay.rewrite.renaming import with_unique_binders
-from apass.relay.rewrite.type_subst import has_function_type, map_function_types, substitute_type, type_contains
 from apass.relay.transform.eta_expand import eta_expand
+from apass.relay.transform.support.type_subst import (
+    has_function_type,
+    map_function_types,
+    substitute_type,
+    type_contains,
+)
 from apass.relay.type_inference.infer import ensure_typed
 from apass.relay.visitors.recursion import Walk, walk_deep
 

@@ -19,10 +19,10 @@ from apass.relay.ir.post_order import post_order
 from apass.relay.ir.ty import FuncType, Type
 from apass.relay.parser import parse
 from apass.relay.prelude import Prelude
-from apass.relay.rewrite.type_subst import has_function_type
 from apass.relay.structural.equality import assert_structural_equal, structural_equal
 from apass.relay.testing.programs import Program, programs
 from apass.relay.transform.defunctionalization import Defunctionalization, defunctionalize
+from apass.relay.transform.support.type_subst import has_function_type
 from apass.relay.type_inference.infer import infer_module
 from tests.relay.hard_programs import HARD_PROGRAMS
 

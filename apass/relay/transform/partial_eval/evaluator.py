@@ -42,9 +42,7 @@ from apass.relay.ir.ndarray import NDArray
 from apass.relay.ir.post_order import post_order
 from apass.relay.ir.ty import IncompleteType, Type
 from apass.relay.rewrite.renaming import renewed
-from apass.relay.rewrite.type_subst import substitute_type
 from apass.relay.transform.fold_constant import is_foldable
-from apass.relay.transform.partial_eval.lets import Lets
 from apass.relay.transform.partial_eval.values import (
     Cell,
     Closure,
@@ -59,6 +57,8 @@ from apass.relay.transform.partial_eval.values import (
     burned,
     fuel_of,
 )
+from apass.relay.transform.support.lets import Lets
+from apass.relay.transform.support.type_subst import substitute_type
 from apass.relay.visitors.recursion import Walk, walk_deep
 
 __all__ = ["PartialEvaluator", "is_opaque"]
