@@ -1,7 +1,8 @@
 """`Map`: an immutable mapping whose `items()` is a list, as in TVM."""
 
+from abc import ABCMeta
 from collections.abc import Collection, Iterator, KeysView, Mapping, ValuesView
-from typing import Generic, TypeVar, overload
+from typing import Generic, TypeVar, cast, overload
 
 __all__ = ["Map"]
 
@@ -19,7 +20,7 @@ class Map(Collection[K], Generic[K, V]):
     ('a', 1)
     """
 
-    # `Mapping` as a base class would not permit `items` to return a list. See `Mapping.register` below.
+    # `Mapping` as a base class would not permit `items` to return a list. It is registered as one below.
 
     __slots__ = ("_entries",)
 
@@ -44,7 +45,7 @@ class Map(Collection[K], Generic[K, V]):
 
     def __eq__(self, other: object) -> bool:
         """Compare the entries, regardless of order."""
-        return self._entries == (other._entries if isinstance(other, Map) else other)
+        return self._entries == (dict(cast("Map[object, object]", other)) if isinstance(other, Map) else other)
 
     def __repr__(self) -> str:
         """Return the text of a dict."""
@@ -73,4 +74,4 @@ class Map(Collection[K], Generic[K, V]):
         return self._entries.get(key, default)
 
 
-Mapping.register(Map)
+cast("ABCMeta", Mapping).register(Map)

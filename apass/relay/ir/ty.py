@@ -133,7 +133,10 @@ def _equal(lhs: object, rhs: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """The end of a scope: its outer scope, and the outer numbers of the variables that it binds."""
+    """The end of a scope.
+
+    It has the outer scope, and the outer numbers of the variables that the scope binds.
+    """
 
     outer: int
     left: dict[Hashable, int | None]
@@ -152,7 +155,10 @@ class _Scopes:
         self._right: dict[Hashable, int | None] = {}
 
     def enter(self, lhs: Compound, rhs: Compound) -> _End:
-        """Bind the variables of two types, whose heads are equal. Return the end of the scope."""
+        """Bind the variables of two types and return the end of the scope.
+
+        The heads of the types are equal.
+        """
         end = _End(self.current, self._bind(self._left, lhs), self._bind(self._right, rhs))
         self._bound += len(lhs.binds)
         self._count += 1
@@ -204,7 +210,10 @@ def _hash_node(node: Hashable, hashes: Mapping[int, int]) -> int:
 
 
 def _texts(root: object) -> Iterator[tuple[str, bool]]:
-    """Iterate over the pieces of a text, and whether each is in a part that occurred before."""
+    """Iterate over the pieces of a text.
+
+    The second item is whether the piece is in a part that occurred before.
+    """
     stack = [(root, False)]
     seen = set[int]()
     while stack:

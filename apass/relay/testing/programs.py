@@ -349,7 +349,7 @@ class _Writer:
             inner = scope.inner()
             self.write(inner, steps // 3)
             branches.append(inner.close(self.of_type(inner, ty).expr))
-        result = Tensor(If(condition.expr, *branches), ty.concrete_shape, ty.dtype, LIMIT)
+        result = Tensor(If(condition.expr, branches[0], branches[1]), ty.concrete_shape, ty.dtype, LIMIT)
         scope.tensors.append(result)
 
     def closure(self, scope: Scope, steps: int) -> None:

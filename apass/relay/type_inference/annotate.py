@@ -147,7 +147,8 @@ class _Annotator:
     def _if(self, ite: If, ty: Type) -> Expr:
         if self._has(ite, ty, *ite.children):
             return ite
-        return If(*self._all(ite.children), span=ite.span, checked_type_=ty)
+        cond, true_branch, false_branch = self._all(ite.children)
+        return If(cond, true_branch, false_branch, span=ite.span, checked_type_=ty)
 
     def _function(self, func: Function, ty: Type) -> Expr:
         params = [self._variable(param) for param in func.params]

@@ -371,7 +371,10 @@ class ExprMutator(DeepFunctor[Expr]):
         """Rewrite the condition and the branches."""
         old = ite.children
         new = self.mutate_all(old)
-        return ite if new is old else If(*new, span=ite.span)
+        if new is old:
+            return ite
+        cond, true_branch, false_branch = new
+        return If(cond, true_branch, false_branch, span=ite.span)
 
     def visit_function(self, fn: Function) -> Expr:
         """Rewrite the parameters and the body."""

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from typing import cast
 
 import numpy as np
 import pytest
@@ -61,13 +62,12 @@ def test_integers_of_attributes_are_immediates() -> None:
     x, w = relay.var("x", shape=(1, 3, 8, 8)), relay.var("w", shape=(4, 3, 3, 3))
     attrs = attrs_of(relay.nn.conv2d(x, w, strides=(2, 2), channels=4, kernel_size=(3, 3)))
     for name in ("strides", "padding", "dilation", "kernel_size"):
-        items = attrs[name]
-        assert isinstance(items, tuple)
+        items = cast("tuple[object, ...]", attrs[name])
         assert {type(item) for item in items} == {IntImm}
     assert type(attrs["channels"]) is IntImm
     assert type(attrs["groups"]) is int  # TVM declares it as a plain integer
-    pads = attrs_of(relay.nn.pad(x, ((0, 0), (0, 0), (1, 1), (2, 2))))["pad_width"]
-    assert isinstance(pads, tuple)
+    pad = relay.nn.pad(x, ((0, 0), (0, 0), (1, 1), (2, 2)))
+    pads = cast("tuple[tuple[object, ...], ...]", attrs_of(pad)["pad_width"])
     assert {type(item) for pair in pads for item in pair} == {IntImm}
 
 

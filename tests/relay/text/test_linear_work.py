@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from types import FrameType
+from typing import TYPE_CHECKING
 from typing import TypeVar as PythonTypeVar
 
 import pytest
@@ -18,6 +19,9 @@ from apass.relay.text.parsing.reader import read_module
 from apass.relay.text.printing.printer import astext
 from apass.relay.ty import FuncType, GlobalTypeVar, RefType, TensorType, TupleType, Type, TypeCall, TypeVar
 from apass.relay.type_inference.infer import infer_module
+
+if TYPE_CHECKING:
+    from _typeshed import TraceFunction
 
 T = PythonTypeVar("T")
 
@@ -55,7 +59,7 @@ def steps(work: Callable[[], object]) -> int:
     """Return the number of executed lines and calls."""
     count = 0
 
-    def trace(_frame: FrameType, _event: str, _arg: object) -> "Callable[..., object] | None":
+    def trace(_frame: FrameType, _event: str, _arg: object) -> "TraceFunction":
         nonlocal count
         count += 1
         return trace
@@ -70,7 +74,7 @@ def steps(work: Callable[[], object]) -> int:
 
 
 def assert_linear(make: Callable[[int], T], work: Callable[[T], object]) -> None:
-    """Assert that work on an object ten times as large takes about ten times the steps."""
+    """Assert that work on a tenfold object takes about ten times the steps."""
     first, second = (steps(partial(work, make(depth))) for depth in (200, 2000))
     assert second < 11 * first
 
@@ -98,7 +102,7 @@ def test_text_of_nested_parentheses_is_linear_work() -> None:
 
 
 def lets(depth: int) -> IRModule:
-    """Return a module with a chain of lets, each of a tuple that contains the value before."""
+    """Return a module with a chain of lets of nested tuples."""
     variables = [Var("x") for _ in range(depth)]
     body: Expr = variables[-1]
     for index in range(depth - 1, 0, -1):
@@ -136,7 +140,7 @@ def test_variables_of_nested_binders_are_compared_by_position() -> None:
     assert TupleType([FuncType([a], a, [a]), a]) == TupleType([FuncType([c], c, [c]), a])
 
 
-def test_name_of_type_parameter_is_free_after_its_scope() -> None:
+def test_name_of_type_parameter_is_free_after_scope() -> None:
     a, b, c = TypeVar("a"), TypeVar("a"), TypeVar("a")
     pair = TupleType([FuncType([FuncType([a, b], b, [b])], a, [a]), FuncType([c], c, [c])])
     assert astext(pair).splitlines()[1] == "(fn [a](fn [a1](a, a1) -> a1) -> a, fn [a](a) -> a)"

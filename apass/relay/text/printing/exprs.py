@@ -315,7 +315,10 @@ def _used_by(node: Expr) -> Iterable[Expr]:
 
 
 def _origin_text(span: Span | None) -> str:
-    """Return a comment with the name of the source, such as the node of an imported model."""
+    """Return a comment with the name of the source.
+
+    It may be the name of a node of an imported model.
+    """
     if span is None or isinstance(span.source_name, TextName):
         return ""
     name = span.source_name.replace("*/", "* /").replace("/*", "/ *")  # comments nest
