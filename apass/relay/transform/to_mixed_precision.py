@@ -219,12 +219,14 @@ class _Converter(ExprMutator, scopes_first=True):
             self.missing_ops[op.name] += 1
             return MIXED_PRECISION_FOLLOW, self._mixed, self._mixed
         values: object = convert(call, self._mixed)
-        if isinstance(values, Sequence) and len(values) == 3 and values[0] in _CATEGORIES:
-            return int(values[0]), str(values[1]), str(values[2])
-        raise PassDefinitionError(
-            f"the FTVMMixedPrecisionConversionType of {op.name} must return a category, an accumulation type and "
-            f"a result type, got {values!r}"
-        )
+        match values:
+            case (int() as category, str() as accumulated, str() as result) if category in _CATEGORIES:
+                return category, accumulated, result
+            case _:
+                raise PassDefinitionError(
+                    f"the FTVMMixedPrecisionConversionType of {op.name} must return a category, an accumulation type "
+                    f"and a result type, got {values!r}"
+                )
 
     def _can_follow(self, arg: Expr) -> bool:
         return isinstance(arg, Var | Constant) or _is_of(self._type_of(arg), self._mixed)

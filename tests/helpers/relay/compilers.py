@@ -1,6 +1,6 @@
 """Compilers for tests of partitioning, which support a set of operators."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 
 import apass
@@ -18,7 +18,7 @@ __all__ = ["compiled", "for_compiler", "marks", "partitioned", "supporting"]
 
 
 @contextmanager
-def supporting(compiler: str, ops: Iterable[str], check: Callable[[Call], bool] = lambda _: True) -> Iterator[None]:
+def supporting(compiler: str, ops: Iterable[str], check: Callable[[Call], bool] = lambda _: True) -> Generator[None]:
     """Let a compiler support operators within a `with` block."""
     OP_ATTRS[f"target.{compiler}"] = dict.fromkeys(ops, (10, check))
     try:

@@ -8,6 +8,7 @@ first file may set the following:
 - `// level: 3`: the level of the context.
 
 Cases run inside `case_hooks()`, so that passes that only call hooks of operators have an effect.
+The compiler `cases` supports the operators `add` and `nn.relu`.
 """
 
 import ast
@@ -19,7 +20,7 @@ from pathlib import Path
 from apass.relay.dataflow_pattern import is_op, wildcard
 from apass.relay.expr import Call, Expr
 from apass.relay.ir.attrs import Attrs
-from apass.relay.op import get, nn
+from apass.relay.op import get, nn, register_op_attr
 from apass.relay.op.contrib.register import PatternEntry, register_pattern_table
 from apass.relay.testing.temp_op_attr import TempOpAttr
 from apass.relay.ty import TensorType, Type
@@ -50,6 +51,13 @@ def case_hooks() -> Generator[None]:
     """Register the hooks of AlterOpLayout and Legalize that the cases use."""
     with TempOpAttr("nn.conv2d", "FTVMAlterOpLayout", _in_blocks), TempOpAttr("nn.relu", "FTVMLegalize", _leaky):
         yield
+
+
+@register_op_attr("add", "target.cases")
+@register_op_attr("nn.relu", "target.cases")
+def is_supported(call: Expr) -> bool:
+    """Let the compiler `cases` support an operator."""
+    return True
 
 
 CASES = ROOT / "tests" / "relay" / "cases"

@@ -92,15 +92,17 @@ def test_other_padding_is_left(expr: Expr) -> None:
 def test_padding_before_blocked_layout_is_left() -> None:
     x, w = var("x", shape=(1, 1, 8, 8, 4)), var("w", shape=(1, 1, 3, 3, 4, 4))
     padded = nn.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1), (0, 0)))
-    layouts = {"data_layout": "NCHW4c", "kernel_layout": "OIHW4i4o"}
-    conv = nn.contrib_conv2d_nchwc(padded, w, channels=4, kernel_size=(3, 3), **layouts)
+    size = (3, 3)
+    conv = nn.contrib_conv2d_nchwc(
+        padded, w, channels=4, kernel_size=size, data_layout="NCHW4c", kernel_layout="OIHW4i4o"
+    )
     mod = infer_module(IRModule.from_expr(conv))
     assert structural_equal(apass.run(FoldExplicitPadding(), mod), mod)
 
 
 def test_many_paddings_are_folded_at_once() -> None:
-    x = data(2, 2)
-    padded = x
+    x = var("x", shape=(1, 3, 2, 2))
+    padded: Expr = x
     for _ in range(300):
         padded = nn.pad(padded, ((0, 0), (0, 0), (1, 0), (0, 0)), const(0.0))
     before = infer_module(IRModule.from_expr(Function([x, W2], nn.conv2d(padded, W2, padding=1))))

@@ -1,7 +1,5 @@
 """MergeCompilerRegions: regions of one compiler are joined if that makes no cycle."""
 
-from collections.abc import Callable
-
 import pytest
 
 import apass
@@ -24,6 +22,7 @@ from apass.relay.transform.merge_compiler_regions import MergeCompilerRegions, m
 from apass.relay.type_inference.infer import infer_module
 from tests.helpers.relay.compilers import for_compiler, marks, partitioned, supporting
 
+X = var("x", shape=(4,))
 HEADER = '#[version = "0.0.5"]\n'
 INPUTS = HEADER + "def @main(%x: Tensor[(4), float32], %y: Tensor[(4), float32], %c: bool)"
 
@@ -155,18 +154,17 @@ def test_function_without_marks_is_returned_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("build", "message"),
+    ("body", "message"),
     [
-        (lambda x: compiler_end(x, "a"), "which is in no region; put annotation.compiler_begin on each"),
-        (lambda x: compiler_end(exp(compiler_begin(x, "b")), "a"), "in a region for 'b'; use one compiler"),
-        (lambda x: add(compiler_begin(x, "a"), x), "is in no region, but another operand is in one for 'a'"),
-        (lambda x: Call(Op.get("annotation.compiler_begin"), [x]), "has no attribute compiler"),
+        (compiler_end(X, "a"), "which is in no region; put annotation.compiler_begin on each"),
+        (compiler_end(exp(compiler_begin(X, "b")), "a"), "in a region for 'b'; use one compiler"),
+        (add(compiler_begin(X, "a"), X), "is in no region, but another operand is in one for 'a'"),
+        (Call(Op.get("annotation.compiler_begin"), [X]), "has no attribute compiler"),
     ],
 )
-def test_marks_without_region_are_errors(build: Callable[[Expr], Expr], message: str) -> None:
-    x = var("x", shape=(4,))
+def test_marks_without_region_are_errors(body: Expr, message: str) -> None:
     with pytest.raises(AnnotationError, match=message):
-        merge_compiler_regions(Function([x], build(x)))
+        merge_compiler_regions(Function([X], body))
 
 
 def alternating(length: int) -> IRModule:

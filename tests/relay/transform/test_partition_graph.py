@@ -17,7 +17,9 @@ from apass.relay.interpreter.compare_outputs import difference, random_arguments
 from apass.relay.interpreter.evaluate import evaluate
 from apass.relay.ir.expr import const, var
 from apass.relay.ir.module import IRModule
+from apass.relay.ir.ndarray import NDArray
 from apass.relay.op.annotation import compiler_begin, compiler_end
+from apass.relay.op.contrib.register import PatternEntry
 from apass.relay.op.elementwise.arithmetic import add, multiply
 from apass.relay.op.elementwise.math import exp, negative
 from apass.relay.op.shape.join import concatenate
@@ -165,7 +167,7 @@ def test_composite_functions_stay_within_regions() -> None:
   nn.relu(nn.dense(%x, %w, units=3))
 }"""
     )
-    table = [("a.dense_relu", is_op("nn.relu")(is_op("nn.dense")(wildcard(), wildcard())))]
+    table: list[PatternEntry] = [("a.dense_relu", is_op("nn.relu")(is_op("nn.dense")(wildcard(), wildcard())))]
     steps = (MergeComposite(table), AnnotateTarget("a"), MergeCompilerRegions(), PartitionGraph())
     after = apass.run(apass.Sequential(steps), fromtext(text))
     (func,) = for_compiler(after, "a")
@@ -235,16 +237,14 @@ def test_deep_region_is_partitioned() -> None:
 
 
 @pytest.mark.parametrize(
-    ("workload", "options"),
+    ("mod", "params"),
     [
-        (resnet.get_workload, {"num_layers": 18, "image_shape": (3, 32, 32), "num_classes": 10}),
-        (mobilenet.get_workload, {"image_shape": (3, 32, 32), "num_classes": 10}),
+        resnet.get_workload(num_layers=18, image_shape=(3, 32, 32), num_classes=10),
+        mobilenet.get_workload(image_shape=(3, 32, 32), num_classes=10),
     ],
     ids=["resnet", "mobilenet"],
 )
-def test_partitioned_model_computes_the_same(workload: object, options: dict[str, object]) -> None:
-    assert callable(workload)
-    mod, params = workload(**options)
+def test_partitioned_model_computes_the_same(mod: IRModule, params: dict[str, NDArray]) -> None:
     bound = IRModule.from_expr(bind_params_by_name(mod["main"], params))
     before = apass.run(SimplifyInference(), bound)
     with supporting("a", ["nn.conv2d", "nn.relu", "add"]), supporting("b", ["multiply", "add", "nn.dense"]):

@@ -191,13 +191,16 @@ def test_accumulation_type_differs_from_result() -> None:
     def conversion(call: Call, mixed_precision_type: str) -> tuple[int, str, str]:
         return mixed_precision.MIXED_PRECISION_ALWAYS, "float32", mixed_precision_type
 
+    def too_short(call: Call, mixed_precision_type: str) -> list[int | str]:
+        return [mixed_precision.MIXED_PRECISION_ALWAYS, mixed_precision_type]
+
     with TempOpAttr("nn.dense", "FTVMMixedPrecisionConversionType", conversion):
         main = converted(INPUTS + "{ nn.dense(%x, %w, units=3) }")["main"]
     assert ops_of(main) == ["cast", "cast", "nn.dense", "cast"]
     assert str(main.ret_type) == "Tensor[(2, 3), float16]"
     with (
-        TempOpAttr("nn.dense", "FTVMMixedPrecisionConversionType", lambda call, dtype: [1, dtype]),
-        pytest.raises(PassDefinitionError, match="must return a category, an accumulation type and a result"),
+        TempOpAttr("nn.dense", "FTVMMixedPrecisionConversionType", too_short),
+        pytest.raises(PassDefinitionError, match="must return a category, an accumulation type and"),
     ):
         converted(INPUTS + "{ nn.dense(%x, %w, units=3) }")
 
