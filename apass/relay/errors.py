@@ -1,4 +1,4 @@
-"""Exceptions of the Relay parser, type checker, evaluator and front ends."""
+"""Exceptions of Relay: parser, type checker, evaluator, front ends and passes."""
 
 from apass.errors import ApassError, DiagnosticError
 
@@ -24,7 +24,7 @@ class UnknownOpError(ApassError, LookupError):
 
 
 class OpNotImplementedError(ApassError, NotImplementedError):
-    """A front end cannot translate some operators of a model.
+    """A front end or a pass does not support some operators of a model.
 
     The message names all of them, not only the first.
     """

@@ -46,7 +46,7 @@ def compiled(mod: IRModule) -> list[str]:
 
 
 def marks(func: Function) -> list[str]:
-    """Return the compilers of all marks in a function, with `+` at a begin and `-` at an end."""
+    """Return the compilers of all marks: with `+` at a begin, with `-` at an end."""
     found: list[str] = []
     for node in post_order(func):
         for sign, mark in (("+", COMPILER_BEGIN), ("-", COMPILER_END)):

@@ -28,7 +28,7 @@ INPUTS = HEADER + "def @main(%x: Tensor[(4), float32], %y: Tensor[(4), float32],
 
 
 def sizes(text: str, targets: str | list[str] = "a", include_non_call_ops: bool = True) -> list[int]:
-    """Return the number of operator calls in each function for compiler `a` of a program.
+    """Return the number of operators in each function for compiler `a`.
 
     The partitioned program must compute the same as before.
     """
@@ -168,7 +168,7 @@ def test_marks_without_region_are_errors(body: Expr, message: str) -> None:
 
 
 def alternating(length: int) -> IRModule:
-    """Return a chain in which every second operator is supported and reads the first one."""
+    """Return a chain whose supported operators also read the first one."""
     x = var("x", shape=(2,))
     first = body = relu(x)
     for index in range(length):

@@ -184,14 +184,14 @@ def test_functions_can_be_inlined_again() -> None:
 
 
 def cyclic() -> Expr:
-    """Return a region in which the second operator needs a result of the first from outside."""
+    """Return a region in which an operator needs a result of it from outside."""
     first = exp(compiler_begin(X, "a"))
     outside = negative(compiler_end(first, "a"))
     return compiler_end(add(first, compiler_begin(outside, "a")), "a")
 
 
 def crossing() -> Expr:
-    """Return an operator in a region that uses a result of another region without a mark."""
+    """Return a region that uses a result of another region without a mark."""
     return compiler_end(add(compiler_begin(X, "b"), region(exp(X))), "b")
 
 

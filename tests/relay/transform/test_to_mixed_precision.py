@@ -1,4 +1,4 @@
-"""ToMixedPrecision: operators are computed in a lower precision by their categories."""
+"""ToMixedPrecision: operators get a lower precision by their categories."""
 
 import anyio
 import numpy as np
