@@ -3,6 +3,8 @@
 `create_workload` makes a typed module and initial parameters from a network.
 """
 
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from math import prod
 from typing import Any, TypeAlias
 
@@ -123,11 +125,18 @@ class Constant(Initializer):
 
 
 def create_workload(
-    net: Function, initializer: Initializer | None = None, seed: int = 0
+    net: Function, initializer: Initializer | Callable[[str, Writable], object] | None = None, seed: int = 0
 ) -> tuple[IRModule, dict[str, NDArray]]:
     """Return a network as a typed module, and initial values of its parameters.
 
     Parameters named `data` are inputs and get no values.
+
+    Parameters:
+        net: the network.
+        initializer: an `Initializer`, or any function that takes the name and the array of a parameter, and fills the
+            array in place. The default is `Xavier()`.
+        seed: the seed of the initializer's random numbers. For a function, numpy's global generator
+            has this seed during the call.
 
     Raises:
         TypeInferenceError: if the network has no type.
@@ -137,9 +146,11 @@ def create_workload(
     """
     mod = infer_module(IRModule.from_expr(net))
     fill = Xavier() if initializer is None else initializer
-    fill.random.seed(seed)
-    main = mod["main"]
-    assert isinstance(main, Function), "main is the network"
+    with _seeded(fill, seed):
+        return mod, _initial_params(mod["main"], fill)
+
+
+def _initial_params(main: Function, fill: Callable[[str, Writable], object]) -> dict[str, NDArray]:
     params: dict[str, NDArray] = {}
     for param in main.params:
         if param.name_hint == "data":
@@ -150,4 +161,19 @@ def create_workload(
         values: Writable = np.zeros(ty.concrete_shape, ty.dtype)
         fill(param.name_hint, values)
         params[param.name_hint] = NDArray.of(values)
-    return mod, params
+    return params
+
+
+@contextmanager
+def _seeded(fill: Callable[[str, Writable], object], seed: int) -> Generator[None]:
+    """Seed the random numbers of an initializer, until the end of the block."""
+    if isinstance(fill, Initializer):
+        fill.random.seed(seed)
+        yield
+        return
+    state = np.random.get_state()
+    np.random.seed(seed)
+    try:
+        yield
+    finally:
+        np.random.set_state(state)

@@ -14,7 +14,7 @@ from apass.relay.op import nn
 from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.structural.equality import structural_equal
 from apass.relay.testing import count_ops, create_workload, layers, mlp, rand, run_infer_type, run_opt_pass
-from apass.relay.testing.init import Constant, Initializer, Xavier
+from apass.relay.testing.init import Constant, Initializer, Writable, Xavier
 from apass.relay.testing.temp_op_attr import TempOpAttr
 from apass.relay.transform import FoldConstant, SimplifyInference
 from apass.relay.ty import Any, TensorType, TupleType
@@ -27,6 +27,24 @@ def test_parameters_depend_only_on_the_seed() -> None:
     first, again, other = (create_workload(net, seed=seed)[1]["fc1_weight"] for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
+
+
+def test_create_workload_accepts_plain_function() -> None:
+    names: list[str] = []
+
+    def initialize(name: str, arr: Writable) -> None:
+        names.append(name)
+        arr[...] = np.random.random(arr.shape)
+
+    np.random.seed(1)
+    expected = np.random.random((128, 784)).astype("float32")
+    following = np.random.random()
+    np.random.seed(1)
+    np.random.random((128, 784))
+    mod, params = create_workload(mlp.get_net(1), initialize, seed=1)
+    assert names == [param.name_hint for param in mod["main"].params if param.name_hint != "data"]
+    np.testing.assert_array_equal(params["fc1_weight"], expected)
+    assert np.random.random() == following
 
 
 def test_create_workload_leaves_global_random_state_unchanged() -> None:
