@@ -27,7 +27,7 @@ FLOORS = (
 RELAY_FLOORS = (
     "errors",
     "ir",
-    "visitors structural dataflow adt base expr function loops scope_builder ty",
+    "visitors structural dataflow adt base expr function loops scope_builder te ty",
     "rewrite text type_inference expr_functor type_functor",
     "dataflow_pattern interpreter param_dict parser",
     "analysis op std build_module",

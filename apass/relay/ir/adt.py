@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from zlib import crc32
 
 from apass.core.diagnostics import Span
+from apass.relay.ir.base import Node
 from apass.relay.ir.expr import Expr, Var, set_field
 from apass.relay.ir.ty import GlobalTypeVar, Type, TypeVar
 
@@ -59,7 +60,7 @@ class Constructor(Expr):
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
-class TypeData:
+class TypeData(Node):
     """The definition of an algebraic data type."""
 
     header: GlobalTypeVar
@@ -82,7 +83,7 @@ class TypeData:
             set_field(constructor, "tag", prefix << 16 | index)
 
 
-class Pattern:
+class Pattern(Node):
     """Base of all patterns."""
 
     __slots__ = ()
@@ -147,7 +148,7 @@ class PatternTuple(Pattern):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Clause:
+class Clause(Node):
     """A case of a match."""
 
     lhs: Pattern

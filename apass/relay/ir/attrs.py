@@ -6,13 +6,14 @@ from types import MappingProxyType
 from typing import Final, Self, TypeAlias, cast
 
 from apass.errors import did_you_mean
+from apass.relay.ir.base import Node
 from apass.relay.ir.immediates import IntImm, immediate, normal_dtype
 
 __all__ = ["Attrs", "DictAttrs"]
 
 
 @dataclass(frozen=True, slots=True)
-class Attrs:
+class Attrs(Node):
     """Base of operator attributes.
 
     Each operator has a subclass: a frozen dataclass, in which every field is documented. Read a field by name

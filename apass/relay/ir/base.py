@@ -1,10 +1,20 @@
-"""Names of sources and of variables, as in TVM's `relay.base`."""
+"""`Node`, and the names of sources and of variables, as in TVM's `relay.base`."""
 
 from dataclasses import dataclass
 
 from apass.core.diagnostics import Span
 
-__all__ = ["Id", "SourceName", "Span", "TextName"]
+__all__ = ["Id", "Node", "SourceName", "Span", "TextName"]
+
+
+class Node:
+    """Base of expressions, types, patterns, attributes and modules."""
+
+    __slots__ = ()
+
+    def same_as(self, other: object) -> bool:
+        """Return whether `other` is the same object."""
+        return self is other
 
 
 class SourceName(str):

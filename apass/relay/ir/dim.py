@@ -5,10 +5,12 @@ that `n + 1 - 1` is `n`, and equal sums are equal. TVM has expressions of `tir` 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-__all__ = ["Any", "Dim", "DimExpr", "Quotient", "ShapeVar", "SymbolicDim"]
+from apass.relay.ir.base import Node
+
+__all__ = ["Any", "Dim", "DimExpr", "Quotient", "ShapeVar", "SizeVar", "SymbolicDim"]
 
 _MOST_TERMS: Final = 64
 """Number of terms after which a sum becomes `Any`."""
@@ -18,7 +20,7 @@ _DEEPEST: Final = 32
 """Nesting of quotients after which a dimension becomes `Any`."""
 
 
-class SymbolicDim:
+class SymbolicDim(Node):
     """Base of dimensions that are not numbers, with arithmetic on them.
 
     Operands are ints and symbolic dimensions. As in TVM, `//` rounds down.
@@ -68,6 +70,11 @@ class SymbolicDim:
 class Any(SymbolicDim):
     """A dimension known only at run time, printed as `?`. All `Any()` are equal."""
 
+    @property
+    def dtype(self) -> str:
+        """The element type of the dimension as a number: always `int32`."""
+        return "int32"
+
     def __str__(self) -> str:
         """Return Relay's text."""
         return "?"
@@ -77,15 +84,25 @@ class Any(SymbolicDim):
 class ShapeVar(SymbolicDim):
     """A named symbolic dimension, such as the batch size. Equal only to itself.
 
-    TVM uses `te.var` in a shape.
+    It is TVM's `te.var`.
     """
 
     name: str
     """The printed name."""
+    dtype: str = field(default="int32", repr=False)
+    """The element type of the dimension as a number."""
 
     def __str__(self) -> str:
         """Return Relay's text."""
         return self.name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SizeVar(ShapeVar):
+    """A named symbolic dimension that is not negative: TVM's `te.size_var`.
+
+    The types of programs treat it like a `ShapeVar`: no dimension is negative.
+    """
 
 
 @dataclass(frozen=True, slots=True)

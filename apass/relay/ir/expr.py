@@ -15,7 +15,7 @@ from apass.core.diagnostics import Span
 from apass.errors import did_you_mean
 from apass.relay.errors import UnknownOpError
 from apass.relay.ir.attrs import Attrs
-from apass.relay.ir.base import Id
+from apass.relay.ir.base import Id, Node
 from apass.relay.ir.ndarray import NDArray
 from apass.relay.ir.op_definition import OP_ATTRS, Compute, OpDefinition, Relation
 from apass.relay.ir.operators import Operators
@@ -52,7 +52,7 @@ set_field: Final = object.__setattr__
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Expr(Operators["Call"]):
+class Expr(Operators["Call"], Node):
     """Base of all expressions. An expression is equal only to itself.
 
     Python's operators build calls: `x + y` is `add(x, y)`, `f(x)` is `Call(f, [x])`, `t[0]` is `TupleGetItem(t, 0)`.
@@ -94,10 +94,6 @@ class Expr(Operators["Call"]):
 
     def _call_op(self, name: str, *args: object) -> "Call":
         return Call(Op.get(name), _exprs(f"the operands of {name}", args))
-
-    def same_as(self, other: object) -> bool:
-        """Return whether `other` is the same object."""
-        return self is other
 
     def astype(self, dtype: str) -> "Call":
         """Return `cast(self, dtype)`."""

@@ -6,6 +6,8 @@ from typing import TypeAlias, overload
 
 from apass.errors import did_you_mean
 from apass.relay.ir.adt import Constructor, TypeData
+from apass.relay.ir.attrs import DictAttrs
+from apass.relay.ir.base import Node
 from apass.relay.ir.expr import Annotate, Expr, GlobalVar
 from apass.relay.ir.function import Function
 from apass.relay.ir.map import Map
@@ -32,7 +34,7 @@ def set_std_importer(import_std: Callable[["IRModule", str], None]) -> None:
     _std_importer[:] = [import_std]
 
 
-class IRModule(Displayed):
+class IRModule(Displayed, Node):
     """A program: functions by global name, and definitions of algebraic data types.
 
     Build a module by adding functions: `mod["main"] = func`. A pass must not change its input. It returns a new module,
@@ -54,6 +56,7 @@ class IRModule(Displayed):
         self._types: dict[str, TypeData] = {}
         self.source_map: dict[str, str] = {}
         """The source texts by source name, for diagnostics. Spans of nodes contain the names."""
+        self._attrs = DictAttrs()
         for gvar, func in (functions or {}).items():
             self[gvar] = func
         for header, data in (type_definitions or {}).items():
@@ -85,6 +88,26 @@ class IRModule(Displayed):
     def functions(self) -> Map[GlobalVar, Expr]:
         """The functions by global variable in insertion order, as a new map."""
         return Map(dict(self._functions.values()))
+
+    @property
+    def attrs(self) -> DictAttrs:
+        """The attributes of the module."""
+        return self._attrs
+
+    def get_attr(self, attr_key: str) -> object:
+        """Return an attribute of the module, or None if it does not exist."""
+        return self._attrs.get(attr_key)
+
+    def with_attr(self, attr_key: str | Mapping[str, object], attr_value: object = None) -> "IRModule":
+        """Return a copy with an attribute, or the entries of a mapping, added or replaced.
+
+        >>> mod = IRModule()
+        >>> mod.with_attr("runtime", "cpp").get_attr("runtime"), mod.get_attr("runtime")
+        ('cpp', None)
+        """
+        result = self.copy()
+        result._attrs = self._attrs.updated({attr_key: attr_value} if isinstance(attr_key, str) else attr_key)
+        return result
 
     @property
     def type_definitions(self) -> Map[GlobalTypeVar, TypeData]:
@@ -135,6 +158,21 @@ class IRModule(Displayed):
         func = val if isinstance(val, Function) else Function(free_vars(val), val, None, free_type_vars(val))
         self._functions[name] = (gvar, func)
 
+    def _add(self, var: str | GlobalVar | GlobalTypeVar, val: Expr | TypeData, update: bool = False) -> None:
+        """Add a function or a data type; TVM's internal name of `mod[var] = val`.
+
+        Raises:
+            TypeError: if the value is neither an expression nor a data type.
+            ValueError: if the name exists already and `update` is false.
+
+        """
+        name = _name(var)
+        is_type = isinstance(val, TypeData)
+        if not update and name in (self._types if is_type else self._functions):
+            kind = "data type" if is_type else "function"
+            raise ValueError(f"the module already has a {kind} named {name!r}; pass update=True to replace it")
+        self[var] = val
+
     def __contains__(self, var: object) -> bool:
         """Return whether a function with this name exists."""
         return isinstance(var, str | GlobalVar) and _name(var) in self._functions
@@ -152,6 +190,7 @@ class IRModule(Displayed):
         result = IRModule()
         result._functions, result._types = self._functions.copy(), self._types.copy()
         result.source_map = self.source_map.copy()
+        result._attrs = self._attrs
         return result
 
     def with_functions(self, updates: Mapping[str, Expr]) -> "IRModule":

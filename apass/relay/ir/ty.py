@@ -6,7 +6,8 @@ from enum import IntEnum
 from typing import Final, SupportsIndex
 
 from apass.relay.ir.attrs import Attrs
-from apass.relay.ir.dim import Any, Dim, DimExpr, ShapeVar
+from apass.relay.ir.base import Node
+from apass.relay.ir.dim import Any, Dim, DimExpr, ShapeVar, SizeVar
 from apass.relay.ir.immediates import IntImm, normal_dtype
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Kind",
     "RefType",
     "ShapeVar",
+    "SizeVar",
     "TensorType",
     "TupleType",
     "Type",
@@ -247,7 +249,7 @@ TypeKind = Kind
 """The name that `tvm.ir` uses."""
 
 
-class Type:
+class Type(Node):
     """Base of all types. `str()` returns Relay's text."""
 
     __slots__ = ()

@@ -49,6 +49,7 @@ from apass.relay.ir.ty import (
     IncompleteType,
     RefType,
     ShapeVar,
+    SizeVar,
     TensorType,
     TupleType,
     Type,
@@ -66,7 +67,7 @@ Token: TypeAlias = tuple[Head, tuple[int, ...]]
 _READY: Final = object()
 _Parts: TypeAlias = tuple[Head, tuple[object, ...]]
 
-_VARIABLES: Final = frozenset({Var, TypeVar, ShapeVar, IncompleteType})
+_VARIABLES: Final = frozenset({Var, TypeVar, ShapeVar, SizeVar, IncompleteType})
 _BINDERS: Final = frozenset({Function, Let, Match, FuncType, TypeData})
 _NUMPY_SCALAR: Final[type] = np.generic
 _DTYPE: Final[type] = np.dtype
@@ -314,7 +315,8 @@ def _module(mod: IRModule) -> _Parts:
     functions = sorted((gvar.name_hint, func) for gvar, func in mod.functions.items())
     types = sorted((gvar.name_hint, data) for gvar, data in mod.type_definitions.items())
     head = ("IRModule", tuple(name for name, _ in functions), tuple(name for name, _ in types))
-    return head, (*(func for _, func in functions), *(data for _, data in types))
+    attrs = (mod.attrs,) if len(mod.attrs) else ()
+    return head, (*(func for _, func in functions), *(data for _, data in types), *attrs)
 
 
 def _attrs(attrs: Attrs) -> _Parts:
@@ -419,7 +421,8 @@ _READERS: Final[dict[type, Callable[[Anything], _Parts]]] = {
     RefWrite: lambda ref: (("RefWrite",), ref.children),
     TypeData: _type_data,
     Any: lambda _: (("Any",), ()),
-    ShapeVar: lambda _: (("ShapeVar",), ()),
+    ShapeVar: lambda var: (("ShapeVar", var.dtype), ()),
+    SizeVar: lambda var: (("SizeVar", var.dtype), ()),
     DimExpr: _dim_expr,
     Quotient: lambda quotient: (("Quotient",), (quotient.dividend, quotient.divisor)),
     TensorType: _tensor_type,

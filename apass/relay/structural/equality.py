@@ -9,7 +9,8 @@ Lets and patterns, and type parameters. The rules in detail:
 - Floats in attributes are equal if they differ by less than 1e-9, as in TVM. Hashes ignore them; fingerprints do not.
 - Constants are compared by element type, shape and bits. Operators, tuple fields, attributes and types are compared by
   value.
-- Global variables, and the functions and data types of a module, are compared by name. Their order does not matter.
+- Global variables, and the functions, data types and attributes of a module, are compared by name. Their order does
+  not matter.
 - `span`, `checked_type_` and the type arguments of operator calls are ignored.
 
 Operands are expressions, types, attributes, modules, arrays, numbers, strings, and lists, tuples and dicts of these.

@@ -1,7 +1,7 @@
 """`IRModule`: functions and data types, added by variable or by name."""
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import cast
 
 import pytest
@@ -137,3 +137,29 @@ def test_module_takes_maps_of_another_module() -> None:
     assert (other.functions, other.type_definitions) == (mod.functions, mod.type_definitions)
     other.update(mod.functions)
     assert other.functions == mod.functions
+
+
+def test_add_replaces_only_with_update() -> None:
+    mod = IRModule()
+    add: Callable[..., None] = getattr(mod, "_add")  # noqa: B009 - a private name that code for TVM uses
+    add("f", X)
+    add(BOX, DATA)
+    assert mod["f"].body is X
+    assert mod[BOX] is DATA
+    with pytest.raises(ValueError, match=r"^the module already has a function named 'f'; pass update=True to replace"):
+        add(GlobalVar("f"), IDENTITY)
+    with pytest.raises(ValueError, match=r"^the module already has a data type named 'Box'; pass update=True"):
+        add(BOX, DATA)
+    add(GlobalVar("f"), IDENTITY, update=True)
+    add(BOX, DATA, True)
+    assert mod["f"] is IDENTITY
+
+
+def test_attributes_belong_to_the_copy() -> None:
+    mod = IRModule({"main": IDENTITY})
+    marked = mod.with_attr("runtime", "cpp").with_attr({"executor": "graph"})
+    assert (marked.get_attr("runtime"), marked.get_attr("executor"), marked.get_attr("other")) == ("cpp", "graph", None)
+    assert mod.get_attr("runtime") is None
+    assert dict(marked.with_functions({"f": IDENTITY}).attrs.items()) == {"runtime": "cpp", "executor": "graph"}
+    assert not structural_equal(mod, marked)
+    assert structural_equal(marked, mod.with_attr({"executor": "graph", "runtime": "cpp"}))
