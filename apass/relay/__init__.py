@@ -48,8 +48,10 @@ from apass.relay.errors import (
     EvaluationError,
     OpNotImplementedError,
     ParseError,
+    SerializationError,
     TypeInferenceError,
     UnknownOpError,
+    UnknownTypeKeyError,
 )
 from apass.relay.interpreter.evaluate import evaluate
 from apass.relay.interpreter.executor import create_executor
@@ -109,6 +111,7 @@ from apass.relay.ir.ty import (
     TypeVar,
     scalar_type,
 )
+from apass.relay.ir.type_keys import make_node, register_object
 from apass.relay.op import annotation, functions, image, nn
 from apass.relay.op.functions import *
 from apass.relay.param_dict import load_param_dict, save_param_dict
@@ -117,6 +120,8 @@ from apass.relay.prelude import Prelude
 from apass.relay.rewrite.bind import bind, bind_params_by_name
 from apass.relay.structural.equality import assert_structural_equal, fingerprint, structural_equal, structural_hash
 from apass.relay.text.printing.printer import astext, pretty_print
+from apass.relay.text.serialization.load import load_json
+from apass.relay.text.serialization.save import save_json
 from apass.relay.visitors.expr_functor import ExprFunctor, ExprMutator, ExprVisitor
 from apass.relay.visitors.expr_rewriter import ExprRewriter, post_order_rewrite, rewrite
 from apass.relay.visitors.type_functor import TypeFunctor, TypeMutator, TypeVisitor
@@ -165,6 +170,7 @@ __all__: list[str] = [
     "RefValue",
     "RefWrite",
     "ScopeBuilder",
+    "SerializationError",
     "ShapeVar",
     "SizeVar",
     "SourceName",
@@ -186,6 +192,7 @@ __all__: list[str] = [
     "TypeVar",
     "TypeVisitor",
     "UnknownOpError",
+    "UnknownTypeKeyError",
     "Value",
     "Var",
     "adt",
@@ -209,8 +216,10 @@ __all__: list[str] = [
     "frontend",
     "function",
     "image",
+    "load_json",
     "load_param_dict",
     "loops",
+    "make_node",
     "nn",
     "op",
     "param_dict",
@@ -220,7 +229,9 @@ __all__: list[str] = [
     "post_order_rewrite",
     "prelude",
     "pretty_print",
+    "register_object",
     "rewrite",
+    "save_json",
     "save_param_dict",
     "scalar_type",
     "scope_builder",

@@ -8,9 +8,11 @@ __all__ = [
     "NormalFormError",
     "OpNotImplementedError",
     "ParseError",
+    "SerializationError",
     "TextLimitError",
     "TypeInferenceError",
     "UnknownOpError",
+    "UnknownTypeKeyError",
     "shortened",
 ]
 
@@ -21,6 +23,17 @@ class AnnotationError(ApassError, ValueError):
 
 class UnknownOpError(ApassError, LookupError):
     """No operator is registered under the name. The message suggests a similar name."""
+
+
+class UnknownTypeKeyError(ApassError, LookupError):
+    """No class is registered under the type key. The message suggests a similar key."""
+
+
+class SerializationError(ApassError, ValueError):
+    """A JSON text does not contain a program, or a value has no form in JSON.
+
+    The message names the number of the node in the text.
+    """
 
 
 class OpNotImplementedError(ApassError, NotImplementedError):

@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 from apass.errors import did_you_mean
-from apass.relay.ir.attrs import Attrs, DictAttrs
+from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.ndarray import Array
 from apass.relay.ir.ty import IncompleteType, Type
+from apass.relay.ir.type_keys import attrs_type_of
 
 __all__ = ["NAMED_RELATIONS", "OP_ATTRS", "Compute", "OpDefinition", "Relation", "TypeRule"]
 
@@ -63,17 +64,15 @@ class OpDefinition:
         object.__setattr__(self, "support_level", level)
 
     def set_attrs_type_key(self, key: str) -> None:
-        """Set the class of the attributes of calls to `DictAttrs`, the only supported key.
+        """Set the class of the attributes of calls by its type key.
 
-        For any other class, pass the class itself to `register_op`.
+        `register_object` registers a class of one's own.
 
         Raises:
-            ValueError: if the key is not `DictAttrs`.
+            UnknownTypeKeyError: if no class of attributes has this key. The message suggests a similar key.
 
         """
-        if key != "DictAttrs":
-            raise ValueError(f"attrs type key must be 'DictAttrs', got {key!r}; pass other classes to register_op")
-        object.__setattr__(self, "attrs_type", DictAttrs)
+        object.__setattr__(self, "attrs_type", attrs_type_of(key))
 
     def get_attr(self, attr_name: str, default: object = None) -> object:
         """Return the value set by `set_attr`, or `default` if it was not set."""

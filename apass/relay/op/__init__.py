@@ -16,6 +16,7 @@ from apass.relay.op.define.registry import (
     register_mixed_precision_conversion,
     register_op_attr,
     register_pattern,
+    register_stateful,
 )
 from apass.relay.op.dyn import dyn
 from apass.relay.op.dyn import nn as dyn_nn
@@ -46,6 +47,7 @@ __all__: list[str] = [
     "register_mixed_precision_conversion",
     "register_op_attr",
     "register_pattern",
+    "register_stateful",
     "tensor",
     "transform",
 ]

@@ -12,6 +12,7 @@ from apass.relay.op.define.registry import (
     register_mixed_precision_conversion,
     register_op_attr,
     register_pattern,
+    register_stateful,
 )
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "register_mixed_precision_conversion",
     "register_op_attr",
     "register_pattern",
+    "register_stateful",
 ]

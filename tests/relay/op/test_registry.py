@@ -8,13 +8,14 @@ import pytest
 
 from apass.errors import PassRegistrationError
 from apass.relay import op
-from apass.relay.errors import TypeInferenceError, UnknownOpError
+from apass.relay.errors import TypeInferenceError, UnknownOpError, UnknownTypeKeyError
 from apass.relay.expr import OPS, Call, Expr, Op
 from apass.relay.function import Function
 from apass.relay.interpreter.evaluate import evaluate
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.expr import const, var
 from apass.relay.ir.ndarray import Array
+from apass.relay.op.op_attrs import Conv2DAttrs
 from apass.relay.ty import FuncType, TensorType, Type
 from apass.relay.type_inference.infer import infer_expr
 
@@ -162,8 +163,23 @@ def test_python_rule_computes_the_result_type(bare: Op) -> None:
 def test_unknown_relation_or_attribute_type_is_rejected(bare: Op) -> None:
     with pytest.raises(ValueError, match=r"unknown type relation 'Broadcst'; did you mean 'Broadcast'"):
         bare.add_type_rel("Broadcst")
-    with pytest.raises(ValueError, match=r"attrs type key must be 'DictAttrs', got 'relay.attrs.Conv2DAttrs'"):
-        bare.set_attrs_type_key("relay.attrs.Conv2DAttrs")
+    with pytest.raises(UnknownTypeKeyError, match=r"unknown attributes class 'relay.attrs.Conv2DAttr'; did you mean"):
+        bare.set_attrs_type_key("relay.attrs.Conv2DAttr")
+
+
+def test_type_key_sets_class_of_attributes(bare: Op) -> None:
+    bare.set_attrs_type_key("relay.attrs.Conv2DAttrs")
+    attrs = bare.make_attrs(channels=3)
+    assert isinstance(attrs, Conv2DAttrs)
+    assert attrs.channels == 3
+
+
+def test_register_stateful_sets_attribute(bare: Op) -> None:
+    assert op.register_stateful("example.bare", True) is True
+    assert bare.get_attr("TOpIsStateful") is True
+    op.register_stateful("example.bare", False, level=5)
+    assert bare.get_attr("TOpIsStateful") is True
+    bare.reset_attr("TOpIsStateful")
 
 
 def test_has_attr_returns_whether_it_was_set() -> None:

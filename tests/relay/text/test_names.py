@@ -29,11 +29,12 @@ relay.dataflow_pattern: has_dtype has_shape has_type is_constant is_expr is_if i
 relay.dataflow_pattern: is_var match partition rewrite wildcard
 relay.loops: while_loop
 relay.op: Op OpPattern annotation contrib get image nn register register_alter_op_layout register_convert_op_layout
-relay.op: register_legalize register_op_attr register_pattern
+relay.op: register_legalize register_op_attr register_pattern register_stateful
 relay.op.contrib: get_pattern_table register_pattern_table
 relay.op.op: Op OpPattern get register register_alter_op_layout register_convert_op_layout register_legalize
-relay.op.op: register_op_attr register_pattern
+relay.op.op: register_op_attr register_pattern register_stateful
 relay.param_dict: load_param_dict save_param_dict
+relay.te: size_var var
 relay.testing: add_nat_definitions count create_workload dcgan densenet dqn inception_v3 init layers lstm make_nat_expr
 relay.testing: make_nat_value mlp mobilenet rand resnet run_infer_type run_opt_pass squeezenet synthetic temp_op_attr
 relay.testing: vgg
@@ -113,8 +114,11 @@ relay.prelude.Prelude.get_name(self, canonical, dtype)
 relay.prelude.Prelude.get_tensor_ctor(self, canonical, dtype)
 relay.prelude.Prelude.get_type(self, canonical, dtype=None)
 relay.prelude.Prelude.get_var(self, canonical, dtype=None)
+relay.op.register_stateful(op_name, stateful, level=10)
 relay.parse(source, source_name='from_string', init_module=None, init_meta_table=None)
 relay.structural_equal(lhs, rhs, map_free_vars=False)
+relay.te.size_var(name='size', dtype='int32', span=None)
+relay.te.var(name='tindex', dtype='int32', span=None)
 relay.transform.CombineParallelConv2D(min_num_branches=3)
 relay.transform.CombineParallelDense(min_num_branches=3, to_batch=True)
 relay.transform.ConvertLayout(desired_layouts)

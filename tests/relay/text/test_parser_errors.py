@@ -99,7 +99,7 @@ def message_and_marked_text(text: str) -> tuple[str, str]:
         ),
         (
             "def @f() { 1 }\n#[metadata]\n[]",
-            "the metadata is not in TVM's format: TypeError: list indices",
+            "the metadata is invalid: the text must be a JSON object, got a list",
             "#[metadata]",
         ),
     ],
@@ -140,13 +140,13 @@ def test_invalid_metadata_raises() -> None:
     for invalid, message in (
         (
             text.replace("P6G0", "AAAA"),
-            "the metadata contains an invalid constant: invalid tensor: expected magic number",
+            "the metadata is invalid: node 3 (relay.Constant): tensor 0: invalid tensor: expected magic number",
         ),
-        (text.replace('"P6G0', '"'), "the metadata contains an invalid constant: "),
+        (text.replace('"P6G0', '"'), "the metadata is invalid: node 3 (relay.Constant): tensor 0: "),
         (text.replace("IgAQAB", "IwAQAB"), "numpy has no element type float48 with 1 lanes"),
         (text.replace('"root": 1', '"root": 2'), "the root of the metadata must be a table, got "),
-        (text.replace('"data": [2]', '"date": [2]'), "a node of type Array has no data"),
-        (text[:-1], "the metadata is not valid JSON: "),
+        (text.replace('"data": [3]', '"date": [3]'), "index 0 of `relay.Constant` is out of range"),
+        (text[:-1], "the metadata is invalid: the text is not valid JSON: "),
     ):
         with pytest.raises(ParseError) as caught:
             parse_expr(invalid)

@@ -8,6 +8,7 @@ from typing import TypeVar, overload
 from apass.errors import PassRegistrationError
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.expr import OPS, Compute, Op, Relation
+from apass.relay.ir.type_keys import add_attrs_type
 
 __all__ = [
     "OpPattern",
@@ -20,6 +21,7 @@ __all__ = [
     "register_op",
     "register_op_attr",
     "register_pattern",
+    "register_stateful",
 ]
 
 ValueT = TypeVar("ValueT")
@@ -96,6 +98,8 @@ def register_op(
         support_level=level,
     )
     OPS[name] = op
+    if attrs_type is not None:
+        add_attrs_type(attrs_type)
     op.set_attr("TOpPattern", pattern)
     op.set_attr("TOpIsStateful", stateful)
     return op
@@ -170,6 +174,20 @@ def register_pattern(op_name: str, pattern: int, level: int = 10) -> OpPattern:
 
     """
     return register_op_attr(op_name, "TOpPattern", OpPattern(pattern), level)
+
+
+def register_stateful(op_name: str, stateful: bool, level: int = 10) -> bool:
+    """Set whether the calls of an operator have effects: its `TOpIsStateful`.
+
+    Passes neither remove nor merge nor move the calls of a stateful operator.
+
+    Raises:
+        UnknownOpError: if no operator has that name.
+
+    >>> register_stateful("nn.dropout", False), get("nn.dropout").get_attr("TOpIsStateful")
+    (False, False)
+    """
+    return register_op_attr(op_name, "TOpIsStateful", stateful, level)
 
 
 @overload

@@ -7,10 +7,11 @@ from math import inf, nan
 from typing import Final, NamedTuple, cast
 
 from apass.errors import did_you_mean
+from apass.relay.errors import UnknownTypeKeyError
 from apass.relay.ir.attrs import Attrs, DictAttrs
 from apass.relay.ir.expr import Op
+from apass.relay.ir.type_keys import attrs_type_of
 from apass.relay.text.literals import number_of, string_of, whole_of
-from apass.relay.text.metadata import MetadataError, attrs_type_of
 from apass.relay.text.parsing.source import TextError
 from apass.relay.text.parsing.types import TypeBuilder
 
@@ -133,7 +134,7 @@ class AttrsBuilder(TypeBuilder):
         try:
             kind = attrs_type_of(str(key))
             return DictAttrs(entries) if kind is DictAttrs else kind(**entries)
-        except (MetadataError, TypeError, ValueError) as error:
+        except (UnknownTypeKeyError, TypeError, ValueError) as error:
             raise TextError(f"invalid attributes: {error}", start, end) from error
 
 

@@ -20,9 +20,10 @@ from apass.relay.ir.ty import (
     TypeCall,
     TypeVar,
 )
+from apass.relay.ir.type_keys import frozen
 from apass.relay.text.limits import TextLimits
 from apass.relay.text.literals import DTYPES, LiteralError, integer_of, whole_of
-from apass.relay.text.metadata import MetaTable, frozen
+from apass.relay.text.metadata import MetaTable
 from apass.relay.text.parsing.source import Source, TextError
 
 __all__ = ["TypeBuilder"]

@@ -8,8 +8,9 @@ import numpy as np
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.expr import Expr, GlobalVar, Op
 from apass.relay.ir.ty import Any, Type
+from apass.relay.ir.type_keys import attrs_key
 from apass.relay.text.literals import float_text, key_text, string_text
-from apass.relay.text.metadata import MetadataWriter, attrs_key
+from apass.relay.text.metadata import MetadataWriter
 
 __all__ = ["AttrsText"]
 

@@ -1,0 +1,1 @@
+"""Programs as JSON, in the format of TVM 0.8."""
