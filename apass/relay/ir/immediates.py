@@ -34,25 +34,21 @@ class IntImm(int):
 def immediate(value: object) -> object:
     """Return a value with plain ints converted to `IntImm`.
 
-    The ints in tuples and in tuples of tuples are converted too. A value without plain ints is returned unchanged.
+    The ints in tuples and in tuples of tuples are converted too.
     """
     if type(value) is int:
         return IntImm(value)
     if type(value) is not tuple:
         return value
     items = cast("tuple[object, ...]", value)
-    if all(type(item) is IntImm for item in items):
-        return items
-    return tuple(map(_immediate_item, items))
+    return tuple([IntImm(item) if type(item) is int else _inner(item) for item in items])
 
 
-def _immediate_item(item: object) -> object:
-    if type(item) is int:
-        return IntImm(item)
-    if type(item) is tuple:  # deeper tuples remain as they are, so that the depth of a value does not matter
-        parts = cast("tuple[object, ...]", item)
-        return tuple([IntImm(part) if type(part) is int else part for part in parts])
-    return item
+def _inner(item: object) -> object:
+    if type(item) is not tuple:
+        return item
+    # Deeper tuples remain as they are, so that the depth of a value does not matter.
+    return tuple([IntImm(part) if type(part) is int else part for part in cast("tuple[object, ...]", item)])
 
 
 def normal_dtype(name: str) -> str:
