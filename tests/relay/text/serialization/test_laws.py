@@ -54,11 +54,13 @@ def assert_same(mod: IRModule) -> None:
     assert save_json(loaded) == save_json(mod)
 
 
+@pytest.mark.slow
 @given(modules())
 def test_module_is_the_same_afterwards(mod: IRModule) -> None:
     assert_same(read_module(mod.astext()))
 
 
+@pytest.mark.slow
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_typed_program_is_the_same_afterwards(program: Program) -> None:
