@@ -106,12 +106,12 @@ class _Writer:
             value = cast("object", value.item())
         if isinstance(value, bool | int | float):
             return _number_node(value)
-        for kind, type_key, text_of in _NAMED:
-            if isinstance(value, kind):
-                return {"type_key": type_key, **_repr(text_of(value))}
         schema = _schema_of(value)
         if schema is not None:
             return self._fields(schema, value)
+        for kind, type_key, text_of in _NAMED:
+            if isinstance(value, kind):
+                return {"type_key": type_key, **_repr(text_of(value))}
         if isinstance(value, Mapping):
             return self._map(cast("Mapping[object, object]", value))
         if isinstance(value, Sequence):
@@ -135,7 +135,11 @@ class _Writer:
             value = field.get(node) if self._with_spans or field.key != "span" else None
             if field.form is Form.TENSOR:
                 attrs[field.key] = str(self._tensor(cast("NDArray", value)))
-            elif field.form in _REFERENCES or (field.form is Form.TEXT and str(value).isdigit()):
+            elif (
+                field.form is Form.NODE
+                or field.form is Form.STRING
+                or (field.form is Form.TEXT and str(value).isdigit())
+            ):
                 self._waiting.append((attrs, field.key, value))
             else:
                 attrs[field.key] = _text_of(schema, field, value)
@@ -185,7 +189,6 @@ _KEYS: Final[Sequence[tuple[type, str]]] = [
     (Mapping, "Map"),
     (Sequence, "Array"),
 ]
-_REFERENCES: Final = frozenset({Form.NODE, Form.STRING})
 _DTYPE: Final[type] = np.dtype
 _NAMED: Final[Sequence[tuple[type, str, Callable[..., str]]]] = [
     (SourceName, "SourceName", str),
@@ -241,7 +244,7 @@ def _repr(text: str) -> _Node:
 def _text_of(schema: Schema, field: Field, value: object) -> str:
     """Return the text of a field that is not a node."""
     try:
-        if field.form in {Form.INT, Form.BOOL}:
+        if field.form is Form.INT or field.form is Form.BOOL:
             return str(index(cast("int", value)))
         if field.form is Form.FLOAT:
             return repr(float(cast("float", value)))
@@ -254,6 +257,9 @@ def _text_of(schema: Schema, field: Field, value: object) -> str:
 
 _PARTS: Final = ("type_key", "repr_str", "repr_b64", "attrs", "keys", "data")
 """The parts of a node in TVM's order. Its fields are sorted."""
+
+
+_encoded: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def _text(value: object, indent: str) -> str:
@@ -269,7 +275,7 @@ def _text(value: object, indent: str) -> str:
         parts = [str(item) if isinstance(item, int) else _text(item, inner) for item in items]
         open_, close, is_inline = "[", "]", len(items) <= 10 and all(isinstance(item, int) for item in items)
     else:
-        return json.dumps(value, ensure_ascii=False)
+        return _encoded(value)
     if is_inline:
         return open_ + ", ".join(parts) + close
     return f"{open_}\n{inner}" + f", \n{inner}".join(parts) + f"\n{indent}{close}"
