@@ -23,6 +23,7 @@ if _missing:
 from apass.relay import (
     adt,
     analysis,
+    backend,
     base,
     build_module,
     data_dep_optimization,
@@ -43,6 +44,7 @@ from apass.relay import (
     ty,
     type_functor,
 )
+from apass.relay.backend import to_onnx
 from apass.relay.errors import (
     AnnotationError,
     EvaluationError,
@@ -200,6 +202,7 @@ __all__: list[str] = [
     "annotation",
     "assert_structural_equal",
     "astext",
+    "backend",
     "base",
     "bind",
     "bind_params_by_name",
@@ -240,6 +243,7 @@ __all__: list[str] = [
     "structural_hash",
     "te",
     "testing",
+    "to_onnx",
     "transform",
     "ty",
     "type_functor",

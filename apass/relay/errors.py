@@ -37,7 +37,7 @@ class SerializationError(ApassError, ValueError):
 
 
 class OpNotImplementedError(ApassError, NotImplementedError):
-    """A front end or a pass does not support some operators of a model.
+    """A front end, a pass or a back end does not support some operators.
 
     The message names all of them, not only the first.
     """

@@ -23,7 +23,7 @@ from tests.helpers.layers import (
 )
 from tests.helpers.repository import ROOT
 
-FOREIGN_INSIDE = ("adapters*", "relay.frontend*")
+FOREIGN_INSIDE = ("adapters*", "relay.backend*", "relay.frontend*")
 """Modules whose functions may import: the foreign library of an adapter."""
 
 

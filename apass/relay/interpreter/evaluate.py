@@ -9,7 +9,7 @@ from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.variables import free_vars
 
-__all__ = ["FunctionValue", "Value", "evaluate"]
+__all__ = ["FunctionValue", "Value", "evaluate", "named_args"]
 
 
 def evaluate(program: IRModule | Expr, /, *args: object, mod: IRModule | None = None, **params: object) -> Value:
@@ -49,14 +49,14 @@ def evaluate(program: IRModule | Expr, /, *args: object, mod: IRModule | None = 
         closure = Program(mod).closure(func)
     if isinstance(program, Function) and program.params and not args and not params:
         return closure
-    return closure(*args, *_named_args(closure.func, len(args), params))
+    return closure(*args, *named_args(closure.func, len(args), params))
 
 
 def _function(expr: Expr, has_arguments: bool) -> Function:
     return Function(free_vars(expr) if has_arguments else (), expr)
 
 
-def _named_args(func: Function, positional: int, params: dict[str, object]) -> list[object]:
+def named_args(func: Function, positional: int, params: dict[str, object]) -> list[object]:
     """Return the arguments for the parameters after the first `positional` ones."""
     names = [param.name_hint for param in func.params]
     rest = names[positional:]

@@ -16,10 +16,7 @@ from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import NDArray
 from apass.relay.rewrite.bind import bind, bind_params_by_name
 
-__all__ = ["Executor", "create_executor"]
-
-KINDS: Final = ("debug", "graph", "vm", "aot")
-"""TVM's kinds of executors. All behave alike here."""
+__all__ = ["Executor", "create_executor", "register_executor"]
 
 Runner: TypeAlias = Callable[..., object]
 """A callable that returns NDArrays, tuples of NDArrays, or other values of the evaluator."""
@@ -56,7 +53,7 @@ class Executor:
         if expr is None:
             expr = self.mod["main"]
         if not isinstance(expr, Function | GlobalVar):
-            return _to_tvm(evaluate(expr, mod=self.mod))
+            return self._run(Function([], expr), (), {})
         func = self.mod[expr] if isinstance(expr, GlobalVar) else expr
 
         def run(*args: object, **params: object) -> object:
@@ -66,9 +63,22 @@ class Executor:
             values += args[len(func.params) :]
             by_name = {param.name_hint: param for param in func.params}
             named = {name: _argument(arg, by_name.get(name)) for name, arg in params.items()}
-            return _to_tvm(evaluate(func, *values, mod=self.mod, **named))
+            return self._run(func, tuple(values), named)
 
         return run
+
+    def _run(self, func: Function, args: tuple[object, ...], params: dict[str, object]) -> object:
+        """Return the value of a call of a function."""
+        return _to_tvm(evaluate(func, *args, mod=self.mod, **params))
+
+
+KINDS: Final[dict[str, Callable[[IRModule], Executor]]] = dict.fromkeys(("debug", "graph", "vm", "aot"), Executor)
+"""The executors by kind. All of TVM's kinds behave alike here."""
+
+
+def register_executor(kind: str, make: Callable[[IRModule], Executor]) -> None:
+    """Add a kind of executors. Rooms below that of the evaluator have their own."""
+    KINDS[kind] = make
 
 
 def create_executor(
@@ -78,17 +88,19 @@ def create_executor(
     target: object = "llvm",
     params: Mapping[str, npt.ArrayLike | Constant] | None = None,
 ) -> Executor:
-    """Return an executor for a module, which runs on numpy.
+    """Return an executor for a module.
 
     Parameters:
-        kind: one of TVM's kinds of executors. All behave alike here.
+        kind: one of TVM's kinds of executors, all of which run on numpy; or `onnxruntime`, which exports functions with
+            `to_onnx` and runs them with onnxruntime.
         mod: the module, empty by default.
         device: TVM's device. Ignored.
         target: TVM's compilation target. Ignored.
         params: values for parameters of `main`, by name.
 
     Raises:
-        ValueError: if the kind does not exist in TVM.
+        ValueError: if the kind does not exist.
+        MissingExtraError: if onnx or onnxruntime is needed and not installed.
 
     """
     if kind not in KINDS:
@@ -96,7 +108,7 @@ def create_executor(
     module = IRModule() if mod is None else mod
     if params is not None:
         module = module.with_functions({"main": bind_params_by_name(module["main"], params)})
-    return Executor(module)
+    return KINDS[kind](module)
 
 
 def _argument(arg: object, param: Var | None) -> Value:

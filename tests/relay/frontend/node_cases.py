@@ -24,7 +24,16 @@ from apass.relay.frontend import from_onnx
 from apass.relay.interpreter.evaluate import evaluate
 from apass.relay.ir.ndarray import Array
 
-__all__ = ["Result", "Verdict", "check_case", "node_cases"]
+__all__ = [
+    "CaseValue",
+    "Result",
+    "Verdict",
+    "check_case",
+    "node_cases",
+    "plain_value",
+    "value_differences",
+    "with_constants",
+]
 
 
 CaseValue: TypeAlias = Array | list["CaseValue"]
@@ -67,23 +76,25 @@ def check_case(case: TestCase) -> Result:
     verdict = Verdict.EQUAL
     for inputs, expected in case.data_sets or ():
         try:
-            verdict, outputs = _outputs(case, [_plain(value) for value in inputs])
+            verdict, outputs = _outputs(case, [plain_value(value) for value in inputs])
         except OpNotImplementedError as error:
             return Result(case.name, Verdict.NOT_COVERED, str(error))
         except Exception as error:
             return Result(case.name, Verdict.WRONG, f"{type(error).__name__}: {error}")
-        difference = next(_differences(outputs, [_plain(value) for value in expected], case.rtol, case.atol), "")
+        difference = next(
+            value_differences(outputs, [plain_value(value) for value in expected], case.rtol, case.atol), ""
+        )
         if difference:
             return Result(case.name, Verdict.WRONG, difference)
     return Result(case.name, verdict)
 
 
-def _plain(value: object) -> CaseValue:
+def plain_value(value: object) -> CaseValue:
     """Return a value of a case or of the evaluator as arrays and lists of arrays."""
     if isinstance(value, onnx.TensorProto):
         return numpy_helper.to_array(value)
     if isinstance(value, list | tuple):
-        return [_plain(element) for element in cast("Sequence[object]", value)]
+        return [plain_value(element) for element in cast("Sequence[object]", value)]
     return np.asarray(value)
 
 
@@ -127,10 +138,10 @@ def _evaluate(model: onnx.ModelProto, inputs: Sequence[CaseValue]) -> list[CaseV
     with np.errstate(all="ignore"):
         result = evaluate(mod, *inputs, *params.values())
     results = result if isinstance(result, tuple) and len(model.graph.output) > 1 else (result,)
-    return [_plain(value) for value in results]
+    return [plain_value(value) for value in results]
 
 
-def _differences(
+def value_differences(
     outputs: Sequence[CaseValue], expected: Sequence[CaseValue], rtol: float, atol: float
 ) -> Iterator[str]:
     if len(outputs) != len(expected):
@@ -138,7 +149,7 @@ def _differences(
         return
     for index, (left, right) in enumerate(zip(outputs, expected, strict=True)):
         if isinstance(left, list) and isinstance(right, list):
-            yield from _differences(left, right, rtol, atol)
+            yield from value_differences(left, right, rtol, atol)
         elif isinstance(left, list) or isinstance(right, list):
             yield f"output {index} is {type(left).__name__}, not {type(right).__name__}"
         elif (left.shape, left.dtype) != (right.shape, right.dtype):

@@ -243,3 +243,15 @@ def test_einsum_equals_numpy(equation: str) -> None:
     proto = model(f'g ({declared}) => (float[K] y) {{ y = Einsum<equation = "{equation}">({", ".join(names)}) }}')
     expected: Numbers = np.einsum(equation, *inputs)
     np.testing.assert_allclose(evaluate_model(proto, *inputs)[0], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_negative_insert_position_counts_from_end() -> None:
+    proto = model(
+        """g (float[2] x, float[2] y, float[2] z) => (float[2] r) <int64 last = {-1}> {
+            pair = SequenceConstruct(x, y)
+            three = SequenceInsert(pair, z, last)
+            r = SequenceAt(three, last)
+        }"""
+    )
+    inputs = [np.full(2, number, "float32") for number in range(3)]
+    np.testing.assert_array_equal(evaluate_model(proto, *inputs)[0], inputs[1])

@@ -48,8 +48,10 @@ def at(node: Node) -> Expr:
 def insert(node: Node) -> Expr:
     """Return a sequence with a tensor inserted at a position, by default at the end."""
     fields = fields_of(node, node[0])
-    # The position after the last tensor is valid, hence the + 1.
-    position = position_of(node, 2, len(fields), len(fields) + 1) if node.get(2) is not None else len(fields)
+    count = len(fields)
+    position = (node.ints(2) or (count,))[0] if node.get(2) is not None else count
+    if not -count <= position <= count:
+        raise node.unsupported(f"position {position} is out of range for a sequence of {count} tensors")
     return Tuple([*fields[:position], node[1], *fields[position:]])
 
 

@@ -1,0 +1,161 @@
+"""Pooling: sliding windows, global and adaptive."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from apass.relay.backend.onnx.convert.conv import from_plain, to_plain
+from apass.relay.backend.onnx.convert.reduce import average
+from apass.relay.backend.onnx.graph import Tensor
+from apass.relay.backend.onnx.site import Converter, Site, Table
+from apass.relay.op.nn.pool.adaptive import AdaptivePoolAttrs
+from apass.relay.op.nn.pool.global_pool import GlobalPool2DAttrs
+from apass.relay.op.nn.pool.kernel import Slide, lowest
+from apass.relay.op.nn.pool.pool import AvgPool1DAttrs, AvgPool2DAttrs, AvgPool3DAttrs, PoolAttrs
+from apass.relay.op.nn.windows import both_sides
+
+__all__ = ["TABLE"]
+
+
+def pool(site: Site) -> Tensor:
+    """Return the maximum or the mean of each window."""
+    attrs = site.attrs(PoolAttrs)
+    rank = len(attrs.pool_size)
+    data, dims = to_plain(site, 0, attrs.layout, rank)
+    sides = both_sides(attrs.padding, rank)
+    slides = _slides(site, dims[2:], attrs) if attrs.ceil_mode else None
+    if slides is not None:
+        # ONNX leaves out windows that begin after the data. Padding that all windows cover has the same result.
+        needed = [slide.extent - slide.sides[0] - int(str(dim)) for slide, dim in zip(slides, dims[2:], strict=True)]
+        sides = [(low, max(high, more)) for (low, high), more in zip(sides, needed, strict=True)]
+    if isinstance(attrs, AvgPool1DAttrs | AvgPool2DAttrs | AvgPool3DAttrs):
+        result = _average(site, data, attrs, sides, attrs.count_include_pad)
+        if slides is not None and attrs.count_include_pad:
+            counts = np.ones((), np.float64)
+            for slide, dim in zip(slides, site.static_dims(dims[2:]), strict=True):
+                counts = np.multiply.outer(counts, slide.covered(dim, include_pad=True).astype(np.float64))
+            factor = np.prod(attrs.pool_size) / np.maximum(counts, 1)
+            result = site.builder.emit("Mul", result, site.like(factor))
+    else:
+        result = _maximum(site, data, attrs, sides)
+    return from_plain(site, result, attrs.out_layout or attrs.layout, rank)
+
+
+def _slides(site: Site, lengths: Sequence[object], attrs: PoolAttrs) -> list[Slide]:
+    """Return the windows of each dimension, with those that begin in the padding."""
+    known = site.static_dims([length for length in lengths if isinstance(length, int)])
+    if len(known) != len(lengths):
+        raise site.unsupported("ceil_mode needs known spatial dimensions; import the model with its shapes")
+    rank = len(known)
+    slides: list[Slide] = []
+    axes = zip(known, attrs.pool_size, attrs.strides, attrs.dilation, both_sides(attrs.padding, rank), strict=True)
+    for length, size, stride, gap, sides in axes:
+        span = (size - 1) * gap + 1
+        slides.append(Slide(size, stride, gap, sides, -(-(length + sum(sides) - span) // stride) + 1))
+    return slides
+
+
+def _window(attrs: PoolAttrs, sides: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    has_gaps = any(gap != 1 for gap in attrs.dilation)
+    return {
+        "kernel_shape": list(attrs.pool_size),
+        "strides": list(attrs.strides),
+        "dilations": list(attrs.dilation) if has_gaps else None,
+        "pads": [low for low, _ in sides] + [high for _, high in sides],
+    }
+
+
+def _padded(site: Site, data: Tensor, sides: Sequence[tuple[int, int]], value: float) -> Tensor:
+    pads = [0, 0, *(low for low, _ in sides), 0, 0, *(high for _, high in sides)]
+    return site.builder.pad(data, pads, site.like(value))
+
+
+def _are_small(attrs: PoolAttrs, sides: Sequence[tuple[int, int]]) -> bool:
+    """Return whether onnxruntime accepts the padding: less than a window."""
+    return all(max(pair) < size for pair, size in zip(sides, attrs.pool_size, strict=True))
+
+
+def _maximum(site: Site, data: Tensor, attrs: PoolAttrs, sides: Sequence[tuple[int, int]]) -> Tensor:
+    if not _are_small(attrs, sides):
+        data = _padded(site, data, sides, lowest(np.dtype(site.type().dtype)))
+        sides = [(0, 0)] * len(sides)
+    return site.builder.emit("MaxPool", data, **_window(attrs, sides))
+
+
+def _average(site: Site, data: Tensor, attrs: PoolAttrs, sides: Sequence[tuple[int, int]], include_pad: bool) -> Tensor:
+    if not _are_small(attrs, sides):
+        if not include_pad:
+            raise site.unsupported("the padding must be less than the window; pad the data with nn.pad")
+        data, sides = _padded(site, data, sides, 0.0), [(0, 0)] * len(sides)
+    return site.builder.emit("AveragePool", data, **_window(attrs, sides), count_include_pad=1 if include_pad else None)
+
+
+def global_pool(is_maximum: bool) -> Converter:
+    """Return the converter of global pooling."""
+
+    def convert(site: Site) -> Tensor:
+        attrs = site.attrs(GlobalPool2DAttrs)
+        data, _ = to_plain(site, 0, attrs.layout, 2)
+        return from_plain(site, _whole(site, data, 2, is_maximum), attrs.out_layout or attrs.layout, 2)
+
+    return convert
+
+
+def _whole(site: Site, data: Tensor, rank: int, is_maximum: bool) -> Tensor:
+    if "float" in data.dtype and data.dtype != "float64":
+        return site.builder.emit("GlobalMaxPool" if is_maximum else "GlobalAveragePool", data)
+    axes = range(2, 2 + rank)
+    if is_maximum:
+        return site.builder.reduce("ReduceMax", data, axes, keepdims=True)
+    return average(site, data, axes, keepdims=True)
+
+
+def adaptive_pool(is_maximum: bool) -> Converter:
+    """Return the converter of pooling to a given size."""
+
+    def convert(site: Site) -> Tensor:
+        attrs = site.attrs(AdaptivePoolAttrs)
+        rank = site.rank() - 2 if attrs.layout.isupper() else len(parse_primal(attrs.layout)) - 2
+        data, dims = to_plain(site, 0, attrs.layout, rank)
+        sizes = attrs.output_size * (rank // max(len(attrs.output_size), 1)) or site.static_dims(dims[2:])
+        if all(size == 1 for size in sizes):
+            result = _whole(site, data, rank, is_maximum)
+        else:
+            result = data
+            for axis, (length, size) in enumerate(zip(site.static_dims(dims[2:]), sizes, strict=True), 2):
+                result = _binned(site, result, axis, length, size, is_maximum)
+        return from_plain(site, result, attrs.out_layout or attrs.layout, rank)
+
+    return convert
+
+
+def parse_primal(layout: str) -> str:
+    """Return the capital letters of a layout."""
+    return "".join(letter for letter in layout if letter.isupper())
+
+
+def _binned(site: Site, data: Tensor, axis: int, length: int, size: int, is_maximum: bool) -> Tensor:
+    """Return the maximum or mean of each bin of one axis."""
+    if length == size:
+        return data
+    parts: list[Tensor] = []
+    for index in range(size):
+        start, end = index * length // size, -(-(index + 1) * length // size)
+        part = site.builder.slice(data, [start], [end], [axis])
+        if is_maximum:
+            parts.append(site.builder.reduce("ReduceMax", part, [axis], keepdims=True))
+        else:
+            parts.append(average(site, part, [axis], keepdims=True))
+    return site.builder.concat(parts, axis)
+
+
+TABLE: Final[Table] = {
+    **{f"nn.avg_pool{rank}d": pool for rank in (1, 2, 3)},
+    **{f"nn.max_pool{rank}d": pool for rank in (1, 2, 3)},
+    **{f"nn.adaptive_avg_pool{rank}d": adaptive_pool(is_maximum=False) for rank in (1, 2, 3)},
+    **{f"nn.adaptive_max_pool{rank}d": adaptive_pool(is_maximum=True) for rank in (1, 2, 3)},
+    "nn.global_avg_pool2d": global_pool(is_maximum=False),
+    "nn.global_max_pool2d": global_pool(is_maximum=True),
+}
+"""The converters of this module."""

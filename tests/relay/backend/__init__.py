@@ -1,0 +1,1 @@
+"""Tests of the export of Relay to ONNX, and of the executor onnxruntime."""
