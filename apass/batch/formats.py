@@ -31,8 +31,9 @@ from apass.core.ir_plugin import (
     require_plugin,
 )
 from apass.core.plugins import plugins
-from apass.errors import AdapterError, InputError, MissingExtraError, PluginError
+from apass.errors import AdapterError, ApassError, InputError, MissingExtraError, PluginError
 from apass.passes.base import Pass
+from apass.pipelines.parser import parse_pipeline
 from apass.util.files import PartFile, Prepared, naming
 
 __all__ = [
@@ -279,8 +280,9 @@ def format_of(path: Path, result: str | None = None, pipeline: Pass[Any] | str |
         path: the file.
         result: the suffix of its result in lower case; None for the same.
         pipeline: the pipeline or its text. If several IRs share the suffix of the file, the first one that prefixes a
-            pass of the pipeline is that of the file. It may also follow `From` in the name of that pass. A pass that
-            converts models decides how results are written.
+            pass of the pipeline is that of the file. It may also follow `From` in the name of that pass. Without such a
+            prefix, it is the IR of the first pass that takes one class of modules only. A pass that converts models
+            decides how results are written.
 
     Raises:
         InputError: if no format has the suffix, if no conversion to `result` exists, or if the pipeline converts models
@@ -343,7 +345,27 @@ def _ir_of(suffix: str, pipeline: Pass[Any] | str | None) -> str | None:
     matches = _PREFIX.finditer(str(pipeline or "")) if names else ()
     # A pass such as `xdsl.FromMLIR` reads another IR than its prefix.
     words = (word.lower() for match in matches for word in (match[2], match[1]) if word is not None)
-    return next((word for word in words if word in names), None)
+    named = next((word for word in words if word in names), None)
+    if named is not None or not names or pipeline is None:
+        return named
+    kind = _first_module_type(pipeline)
+    # The default IR may have the same suffix, and a name beside.
+    kinds = {name: plugin_for_suffix(suffix, name).module_type for name in sorted(names)} if kind is not None else {}
+    return next((name for name, known in kinds.items() if known is kind), None)
+
+
+def _first_module_type(pipeline: Pass[Any] | str) -> type[Any] | None:
+    """Return the class of modules that the first pass takes for which it is known."""
+    stack: list[Pass[Any]] = []
+    # The caller parses the text too, and reports its errors.
+    with suppress(ApassError):
+        stack = [parse_pipeline(pipeline) if isinstance(pipeline, str) else pipeline]
+    while stack:
+        top = stack.pop()
+        if top.module_type is not None:
+            return top.module_type
+        stack += reversed(top.children())
+    return None
 
 
 _PREFIX: Final = re.compile(r"(?<![\w.])(\w+)\.(?:From(\w+))?")

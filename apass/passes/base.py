@@ -90,6 +90,8 @@ class Pass(Displayed, ABC, Generic[ModT]):
     """The registered name and the options of the pass, if known; `str()` and `==` use them."""
     result_type: type[Any] | None = None
     """The class of modules that the pass returns, if it converts to another IR; None if it keeps the IR."""
+    module_type: type[Any] | None = None
+    """The class of modules that the pass takes, if that is known; the first such pass chooses how files are read."""
     changes_in_place: bool = False
     """Whether the pass takes a draft: a private module that it may change (see `InPlacePass`)."""
 

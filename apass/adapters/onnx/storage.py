@@ -250,7 +250,9 @@ def external_files(path: Path) -> list[Path]:
     return sorted({Path(tensor.path) for tensor in tensors if isinstance(tensor, ir.ExternalTensor)})
 
 
-def save_model(model: ir.Model, path: str | os.PathLike[str], prepared: Prepared | None = None) -> None:
+def save_model(
+    model: ir.Model, path: str | os.PathLike[str], prepared: Prepared | None = None, *, external: bool = False
+) -> None:
     """Write the model to a file, in the format of its suffix.
 
     The weights are written to `NAME.data` next to the file if the model has external data, or if it is too large for
@@ -261,6 +263,7 @@ def save_model(model: ir.Model, path: str | os.PathLike[str], prepared: Prepared
         model: the model to write.
         path: the file to write.
         prepared: called before the files are renamed.
+        external: whether the weights are written to `NAME.data` in any case.
 
     Raises:
         AdapterError: if `model` is of another type, its external data cannot be read, or it cannot be serialized.
@@ -270,7 +273,7 @@ def save_model(model: ir.Model, path: str | os.PathLike[str], prepared: Prepared
     check_model("save_model", model)
     path = Path(path)
     tensors = list(_tensors(model))
-    external = any(isinstance(tensor, ir.ExternalTensor) for tensor in tensors)
+    external = external or any(isinstance(tensor, ir.ExternalTensor) for tensor in tensors)
     parts: list[PartFile] = []
     try:
         # The graph itself needs space in the message, too: reserve 16 MiB.

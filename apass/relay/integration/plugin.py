@@ -16,7 +16,7 @@ from apass.relay.parser import parse
 from apass.relay.text.printing.printer import astext
 from apass.relay.type_inference.infer import infer_module
 
-__all__ = ["FROM_ONNX", "PLUGIN"]
+__all__ = ["FROM_ONNX", "PLUGIN", "onnx_companions"]
 
 
 def _load(path: Path) -> IRModule:
@@ -49,7 +49,8 @@ def _load_onnx(path: Path) -> IRModule:
     return infer_module(mod)
 
 
-def _onnx_companions(path: Path) -> list[Path]:
+def onnx_companions(path: Path) -> list[Path]:
+    """Return the files with the external data of an ONNX model."""
     storage: Any = import_module("apass.adapters.onnx")
     files: list[Path] = storage.external_files(path)
     return files
@@ -67,5 +68,5 @@ PLUGIN: Final = IRPlugin(
 )
 """The plug-in: modules in text files."""
 
-FROM_ONNX: Final = replace(PLUGIN, load=_load_onnx, companions=_onnx_companions)
+FROM_ONNX: Final = replace(PLUGIN, load=_load_onnx, companions=onnx_companions)
 """The plug-in that reads ONNX files as Relay modules."""

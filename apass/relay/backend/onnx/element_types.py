@@ -32,7 +32,7 @@ _NARROW: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The same for types of less than 8 bits and for floats of 8 bits, by the start of the name."""
 
-_SAME_BITS: Final = frozenset(("Add", "Mul", "Sub", "Where"))
+_SAME_BITS: Final = frozenset(("Add", "CumProd", "CumSum", "MatMul", "Mul", "ReduceProd", "ReduceSum", "Sub", "Where"))
 """Operators that have the same bits as a result for signed and for unsigned numbers."""
 
 _FLOATS: Final = frozenset(("float16", "float32", "float64"))
@@ -111,7 +111,8 @@ def usable_dtype(op_type: str, dtype: str, allowed: Set[str]) -> str | None:
         allowed: the tensor types that ONNX allows.
 
     """
-    candidates = [dtype, *_wider(dtype)]
+    # A cast to a wider type before a cast would need a cast itself.
+    candidates = [dtype] if op_type == "Cast" else [dtype, *_wider(dtype)]
     if dtype == "uint64" and op_type in _SAME_BITS:
         candidates.append("int64")
     legal = [candidate for candidate in candidates if type_text(candidate) in allowed]

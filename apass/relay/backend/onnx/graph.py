@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from onnx import NodeProto, defs, helper
 
-from apass.relay.backend.onnx.element_types import elem_type, usable_dtype
+from apass.relay.backend.onnx.element_types import elem_type, type_text, usable_dtype
 from apass.relay.errors import OpNotImplementedError
 from apass.relay.ir.ndarray import Array
 
@@ -21,6 +21,8 @@ _SHARED_BYTES: Final = 1024
 
 INT64_MAX: Final = int(np.iinfo(np.int64).max)
 """The end of a slice that reaches the last element."""
+
+_INT64_MIN: Final = int(np.iinfo(np.int64).min)
 
 
 class NewerOpsetError(OpNotImplementedError):
@@ -203,7 +205,7 @@ class GraphBuilder:
             names.pop()
         first = next((tensor.dtype for tensor in inputs if tensor is not None), "float32")
         wanted = [first if dtype is None else dtype for dtype in dtypes]
-        raw = [self._output_dtype(schema, index, dtype, bound) for index, dtype in enumerate(wanted)]
+        raw = [self._output_dtype(op_type, schema, index, dtype, bound) for index, dtype in enumerate(wanted)]
         outputs = [Tensor(self.unique_name(f"{op_type.lower()}_out"), dtype) for dtype in raw]
         self.node(op_type, names, [output.name for output in outputs], **used)
         return [self.cast(output, dtype) for output, dtype in zip(outputs, wanted, strict=True)]
@@ -240,13 +242,21 @@ class GraphBuilder:
                 raise self._newer(f"operator {op_type} of element type {dtype}", later.since_version)
         raise OpNotImplementedError(f"operator {op_type} of ONNX has no element type {dtype}; cast the operands")
 
-    def _output_dtype(self, schema: _Schema, index: int, wanted: str, bound: Mapping[str, str]) -> str:
+    def _output_dtype(self, op_type: str, schema: _Schema, index: int, wanted: str, bound: Mapping[str, str]) -> str:
         parameter = _at(schema.outputs, index)
         fixed = {"tensor(bool)": "bool", "tensor(int64)": "int64"}
         if parameter.type_str in bound:
             return bound[parameter.type_str]
         types = list(parameter.types)
-        return fixed.get(types[0], wanted) if len(types) == 1 else wanted
+        if len(types) == 1:
+            return fixed.get(types[0], wanted)
+        if type_text(wanted) not in types:
+            what = f"operator {op_type} with results of element type {wanted}"
+            for later in self._later(op_type):
+                if type_text(wanted) in _at(later.outputs, index).types:
+                    raise self._newer(what, later.since_version)
+            raise OpNotImplementedError(f"{what} does not exist in ONNX; cast the tensor to another type")
+        return wanted
 
     def cast(self, tensor: Tensor, dtype: str) -> Tensor:
         """Return a tensor with another element type."""
@@ -335,10 +345,27 @@ class GraphBuilder:
             return self.ints(known)
         return self.concat([self.ints([dim]) if isinstance(dim, int) else dim for dim in dims], 0)
 
+    def ordered(self, tensor: Tensor) -> Tensor:
+        """Return 64-bit numbers without sign as numbers with sign in the same order.
+
+        onnxruntime orders only the latter. Other tensors are returned as they are.
+        """
+        if tensor.dtype != "uint64":
+            return tensor
+        return self.emit("Add", self.cast(tensor, "int64"), self.constant(_INT64_MIN, "int64"))
+
+    def restored(self, tensor: Tensor, dtype: str) -> Tensor:
+        """Return numbers of `ordered` with their element type."""
+        if tensor.dtype == dtype:
+            return tensor
+        return self.cast(self.emit("Sub", tensor, self.constant(_INT64_MIN, "int64")), dtype)
+
     def reduce(self, op_type: str, tensor: Tensor, axes: Sequence[int], keepdims: bool) -> Tensor:
         """Return a reduction over axes, such as `ReduceSum`."""
         if not axes:
             return tensor
+        if tensor.dtype == "uint64" and op_type in ("ReduceMax", "ReduceMin"):
+            return self.restored(self.reduce(op_type, self.ordered(tensor), axes, keepdims), tensor.dtype)
         if self.opset >= (13 if op_type == "ReduceSum" else 18):
             return self.emit(op_type, tensor, self.ints(axes), keepdims=int(keepdims))
         return self.emit(op_type, tensor, axes=list(axes), keepdims=int(keepdims))

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from onnx import ModelProto, NodeProto, TensorProto, defs, helper, numpy_helper, save_model
+from onnx import ModelProto, NodeProto, defs, helper, numpy_helper, save_model
 
 from apass.errors import did_you_mean
 from apass.relay.backend.onnx.graph import GraphBuilder, NewerOpsetError, Tensor
@@ -22,7 +22,17 @@ from apass.relay.ir.ty import TensorType, Type
 from apass.relay.rewrite.let_binding import LetBinder, convert_bodies
 from apass.relay.type_inference.infer import infer_module
 
-__all__ = ["DEFAULT_OPSET", "IR_VERSION", "OPSET", "OUTPUTS", "export_model", "tensor_bytes"]
+__all__ = [
+    "DEFAULT_OPSET",
+    "DIMS",
+    "EXTERNAL",
+    "IR_VERSION",
+    "NAME",
+    "OPSET",
+    "OUTPUTS",
+    "export_model",
+    "tensor_bytes",
+]
 
 DEFAULT_OPSET: Final = 17
 """The version of the operators if nothing else chooses one."""
@@ -32,6 +42,15 @@ OLDEST_OPSET: Final = 7
 
 OPSET: Final = "OnnxOpset"
 """The attribute of `main` with the version of the operators of the model that it is from."""
+
+DIMS: Final = "OnnxDims"
+"""The attribute of `main` with the names of dimensions of that model: lines of axis, dimension and tensor."""
+
+EXTERNAL: Final = "OnnxExternal"
+"""The attribute of `main` that is set if the weights of that model are in a file of their own."""
+
+NAME: Final = "OnnxName"
+"""The attribute of `main` with the name of the graph of that model."""
 
 IR_VERSION: Final = "OnnxIrVersion"
 """The attribute of `main` with the IR version of that model."""
@@ -108,6 +127,16 @@ def _with_shared_values(expr: Expr) -> Expr:
     return binder.bind(binder.lifted().__contains__)
 
 
+def _dim_names(main: Function) -> Mapping[str, Mapping[int, str]]:
+    """Return the names of dimensions of the source model, by tensor and axis."""
+    text = main.attrs.get(DIMS)
+    names: dict[str, dict[int, str]] = {}
+    for line in text.split("\n") if isinstance(text, str) else ():
+        axis, dim, name = line.split(" ", 2)
+        names.setdefault(name, {})[int(axis)] = dim
+    return names
+
+
 class _Export:
     """One attempt to export a module with a version of the operators."""
 
@@ -135,23 +164,29 @@ class _Export:
         names = [builder.unique_name(name) for name in self._outputs(len(types))]
         outputs = self._exporter.export(self._main, arguments)
         nodes = self._named(outputs, names)
+        dims = _dim_names(self._main)
         graph = helper.make_graph(
             nodes,
             self._name,
-            [value_info(name, ty, name) for name, ty in self._inputs],
-            [value_info(name, ty, name) for name, ty in zip(names, types, strict=True)],
-            self._initializers(nodes),
+            [value_info(name, ty, dims.get(name, {})) for name, ty in self._inputs],
+            [value_info(name, ty, dims.get(name, {})) for name, ty in zip(names, types, strict=True)],
         )
         opsets = [helper.make_opsetid("", builder.opset)]
         least = max(4, helper.find_min_ir_version_for(opsets))
         source = self._main.attrs.get(IR_VERSION)
-        return helper.make_model(
+        model = helper.make_model(
             graph,
             producer_name="apass",
             producer_version=version("apass"),
             opset_imports=opsets,
             ir_version=max(least, source) if isinstance(source, int) else max(least, 8),
         )
+        # Here, because `make_graph` and `make_model` copy what they receive, and weights may be large.
+        used = set(used_names(nodes))
+        for key, value in builder.initializers.items():
+            if key in used:
+                model.graph.initializer.append(numpy_helper.from_array(np.asarray(value), key))
+        return model
 
     def _argument(self, name: str, ty: Type) -> Operand:
         """Return a parameter of `main`: inputs, or initializers if its value is given."""
@@ -200,11 +235,6 @@ class _Export:
                 nodes.append(node)
                 needed.update(used_names([node]))
         return nodes[::-1]
-
-    def _initializers(self, nodes: Iterable[NodeProto]) -> list[TensorProto]:
-        used = set(used_names(nodes))
-        values = self._builder.initializers.items()
-        return [numpy_helper.from_array(np.asarray(value), name) for name, value in values if name in used]
 
 
 def _rename(nodes: Iterable[NodeProto], renamed: Mapping[str, str]) -> None:

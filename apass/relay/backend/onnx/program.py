@@ -4,7 +4,7 @@ Calls of functions are inlined. An If becomes an If of ONNX. A function whose la
 Loop.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -68,10 +68,14 @@ class Scope:
         return None
 
 
-def value_info(name: str, ty: TensorType, prefix: str = "") -> ValueInfoProto:
+def value_info(name: str, ty: TensorType, dim_names: Mapping[int, str] | None = None) -> ValueInfoProto:
     """Return the declaration of a tensor.
 
-    Unknown dimensions are named after `prefix` and their axis; they have no names if it is empty.
+    Parameters:
+        name: its name.
+        ty: its type.
+        dim_names: names of unknown dimensions by axis, by default made from the name of the tensor; None for no names.
+
     """
     dims: list[int | str | None] = []
     for axis, dim in enumerate(ty.shape):
@@ -80,7 +84,7 @@ def value_info(name: str, ty: TensorType, prefix: str = "") -> ValueInfoProto:
         elif isinstance(dim, ShapeVar):
             dims.append(dim.name)
         else:
-            dims.append(f"{prefix}_dim_{axis}" if prefix else None)
+            dims.append(None if dim_names is None else dim_names.get(axis, f"{name}_dim_{axis}"))
     return helper.make_tensor_value_info(name, elem_type(ty.dtype), dims)
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from apass.relay.backend.onnx.graph import GraphBuilder, Tensor
 from apass.relay.errors import OpNotImplementedError, shortened
 from apass.relay.ir.attrs import Attrs
-from apass.relay.ir.expr import Call, Op
+from apass.relay.ir.expr import Call, Expr, Op
 from apass.relay.ir.ndarray import Array
 from apass.relay.ir.ty import Dim, TensorType, TupleType, Type
 
@@ -140,8 +140,15 @@ def call_text(call: Call) -> str:
     """Return a call for messages: the operator, its attributes and the types."""
     name = call.op.name if isinstance(call.op, Op) else repr(call.op)
     items = "" if call.attrs is None else ", ".join(f"{key}={value!r}" for key, value in call.attrs.non_default())
-    types = ", ".join("?" if arg.checked_type_ is None else str(arg.checked_type_) for arg in call.args)
+    types = ", ".join(map(_type_text, call.args))
     return shortened(f"{name}({types}){f' with {items}' if items else ''}")
+
+
+def _type_text(expr: Expr) -> str:
+    try:
+        return str(expr.checked_type)
+    except ValueError:
+        return "?"
 
 
 Converter: TypeAlias = Callable[[Site], Outputs]

@@ -207,9 +207,12 @@ def _topk(site: Site, k: int | Tensor, axis: int, ascend: bool) -> list[Tensor]:
     builder = site.builder
     count = builder.ints([k]) if isinstance(k, int) else k
     largest = None if not ascend else 0
+    data = builder.ordered(site[0])
     if builder.opset < 10 and isinstance(k, int):
-        return builder.emit_all("TopK", [site[0]], [None, "int64"], axis=axis, k=k, largest=largest)
-    return builder.emit_all("TopK", [site[0], count], [None, "int64"], axis=axis, largest=largest)
+        values, indices = builder.emit_all("TopK", [data], [None, "int64"], axis=axis, k=k, largest=largest)
+    else:
+        values, indices = builder.emit_all("TopK", [data, count], [None, "int64"], axis=axis, largest=largest)
+    return [builder.restored(values, site[0].dtype), indices]
 
 
 def sort(site: Site) -> Tensor:

@@ -61,7 +61,7 @@ def extreme_index(op_type: str) -> Converter:
 
     def convert(site: Site) -> Tensor:
         attrs, builder = site.attrs(ArgReduceAttrs), site.builder
-        axes, data, axis = _axes(site, attrs), site[0], 0
+        axes, data, axis = _axes(site, attrs), site.builder.ordered(site[0]), 0
         last = 1 if attrs.select_last_index else None
         if len(axes) == 1:
             index = builder.emit(

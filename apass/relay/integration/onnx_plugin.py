@@ -1,0 +1,118 @@
+"""The `IRPlugin` of ONNX files that Relay passes optimize, and conversions to them.
+
+A model is imported when it is read, and exported when it is written. The version of its operators, its IR version and
+the names of its outputs are kept.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from apass.core.ir_plugin import Comparison, IRPlugin, Measures
+from apass.errors import AdapterError
+from apass.relay.integration.plugin import PLUGIN, onnx_companions
+from apass.relay.ir.module import IRModule
+from apass.relay.type_inference.infer import infer_module
+
+__all__ = ["THROUGH_RELAY", "TO_ONNX"]
+
+_SOURCES: Final[WeakKeyDictionary[IRModule, Path]] = WeakKeyDictionary()
+"""The files that modules were read from, for the comparison of outputs with the original model."""
+
+
+def _names() -> Any:
+    """Return the module with the names of attributes of `main`."""
+    return import_module("apass.relay.backend.onnx.model")
+
+
+def _load(path: Path) -> IRModule:
+    """Read an ONNX model, with its weights as constants.
+
+    Raises:
+        AdapterError: if the file is no model, or has outputs that Relay would change.
+        OpNotImplementedError: if the importer does not support a part of it.
+
+    """
+    # The adapter has clear errors for files that are no models.
+    storage: Any = import_module("apass.adapters.onnx")
+    onnx_ir: Any = import_module("onnx_ir")
+    frontend: Any = import_module("apass.relay.frontend")
+    source = storage.load_model(path)
+    for output in source.graph.outputs:
+        if output.type is not None and not isinstance(output.type, onnx_ir.TensorType):
+            raise AdapterError(
+                f"output {output.name!r} of {path} is no tensor, which Relay passes cannot keep; optimize the model "
+                "with passes of ONNX, such as onnx.Default"
+            )
+    mod, _ = frontend.from_onnx(storage.model_proto(source), freeze_params=True)
+    names = _names()
+    facts: dict[str, object] = {
+        names.OUTPUTS: "\n".join(output.name for output in source.graph.outputs),
+        names.IR_VERSION: source.ir_version,
+        names.NAME: source.graph.name or "main",
+    }
+    dims = [
+        f"{axis} {dim.value} {value.name}"
+        for value in (*source.graph.inputs, *source.graph.outputs)
+        for axis, dim in enumerate(value.shape or ())
+        if isinstance(dim, onnx_ir.SymbolicDim) and dim.value and not set(dim.value) & {" ", "\n"}
+    ]
+    if dims:
+        facts[names.DIMS] = "\n".join(dims)
+    if "" in source.opset_imports:
+        facts[names.OPSET] = source.opset_imports[""]
+    if storage.external_files(path):
+        facts[names.EXTERNAL] = 1
+    typed = infer_module(mod.with_functions({"main": mod["main"].with_attr(facts)}))
+    _SOURCES[typed] = path
+    return typed
+
+
+def _exported(mod: IRModule) -> Any:
+    """Return a module as a model of onnx_ir."""
+    backend: Any = import_module("apass.relay.backend")
+    onnx_ir: Any = import_module("onnx_ir")
+    name = mod["main"].attrs.get(_names().NAME)
+    return onnx_ir.from_proto(backend.to_onnx(mod, name=name if isinstance(name, str) else "main"))
+
+
+def _save(mod: IRModule, path: Path, prepared: Any) -> None:
+    storage: Any = import_module("apass.adapters.onnx")
+    storage.save_model(_exported(mod), path, prepared, external=bool(mod["main"].attrs.get(_names().EXTERNAL)))
+
+
+async def _compare_outputs(before: IRModule, after: IRModule) -> Comparison:
+    """Run the source model and the exported result on the same inputs, and compare."""
+    storage: Any = import_module("apass.adapters.onnx")
+    outputs: Any = import_module("apass.adapters.onnx.outputs")
+    path = _SOURCES.get(before)
+    original = _exported(before) if path is None else storage.load_model(path)
+    verdict = await outputs.compare_outputs(original, _exported(after), engines=("reference", "onnxruntime"))
+    text = f"outputs {verdict.status.value}" + (f": {verdict.reason}" if verdict.reason else "")
+    return Comparison(verdict.changed, text)
+
+
+async def _measure(mods: Sequence[IRModule]) -> Sequence[Measures]:
+    """Return the sizes and latencies of the exported modules."""
+    plugin: Any = import_module("apass.adapters.onnx.plugin")
+    measures: Sequence[Measures] = await plugin.PLUGIN.measure([_exported(mod) for mod in mods])
+    return measures
+
+
+THROUGH_RELAY: Final[IRPlugin[IRModule]] = replace(
+    PLUGIN,
+    suffixes=(".onnx",),
+    load=_load,
+    save=None,
+    save_files=_save,
+    companions=onnx_companions,
+    compare_outputs=_compare_outputs,
+    measure=_measure,
+)
+"""The plug-in that reads ONNX files as Relay modules, and writes such modules as ONNX files."""
+
+TO_ONNX: Final[IRPlugin[IRModule]] = replace(THROUGH_RELAY, load=PLUGIN.load, companions=None)
+"""The plug-in that reads Relay text, and writes ONNX files."""

@@ -1,0 +1,38 @@
+"""The light models of onnx through Relay and back, in onnxruntime."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from apass import relay
+from apass.relay.frontend import from_onnx
+from apass.relay.interpreter.compare_outputs import difference
+from apass.relay.transform.default import Default
+from apass.relay.transform.support.run_for_tests import run_on
+from examples.relay_light_models import LIGHT, QUICK, draw_inputs, load_light_model
+from tests.relay.backend.round_trips import run_model
+
+
+def assert_equal_after_round_trip(path: Path) -> None:
+    original = load_light_model(path)
+    feeds = list(draw_inputs(original).values())
+    mod, _ = from_onnx(original, freeze_params=True)
+    exported: onnx.ModelProto = relay.to_onnx(run_on(Default(), mod))
+    onnx.checker.check_model(exported, full_check=True)
+    outputs = [run_model(model, feeds) for model in (original, exported)]
+    assert len(outputs[0]) == len(exported.graph.output)
+    assert difference(tuple(outputs[0]), tuple(outputs[1])) == ""
+    assert float(np.std(outputs[0][-1].astype("float64"))) > 0
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_quick_network_is_equal_after_round_trip(name: str) -> None:
+    assert_equal_after_round_trip(LIGHT / f"{name}.onnx")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", sorted(LIGHT.glob("*.onnx")), ids=lambda path: path.stem)
+def test_light_network_is_equal_after_round_trip(path: Path) -> None:
+    assert_equal_after_round_trip(path)
