@@ -13,13 +13,14 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any
 
 import numpy as np
-import onnxruntime
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
@@ -28,6 +29,8 @@ from apass import PassContext, relay, sync
 from apass.relay.frontend import from_onnx
 from apass.relay.interpreter.compare_outputs import difference
 from examples.relay_light_models import LIGHT, draw_inputs, load_light_model
+
+onnxruntime: Any = import_module("onnxruntime")
 
 OPT_LEVEL = 3
 """The level of the passes."""
@@ -82,10 +85,10 @@ def measure(path: Path, rounds: int, threads: int) -> Row:
     exported = relay.to_onnx(optimized)
     sessions = [session_of(model, threads) for model in (original, exported)]
     outputs = [tuple(np.asarray(output) for output in session.run(None, feeds)) for session in sessions]
-    before, after = measured([lambda session=session: session.run(None, feeds) for session in sessions], rounds)
+    before, after = measured([partial(session.run, None, feeds) for session in sessions], rounds)
     arguments = list(feeds.values())
     works = [relay.create_executor(kind, optimized).evaluate() for kind in ("debug", "onnxruntime")]
-    calls: list[Callable[[], Any]] = [lambda work=work: work(*arguments) for work in works if callable(work)]
+    calls = [partial(work, *arguments) for work in works if callable(work)]
     evaluator, executor = measured(calls, max(1, rounds // 10))
     nodes = (len(original.graph.node), len(exported.graph.node))
     return Row(path.stem, nodes, before, after, evaluator, executor, difference(*outputs))

@@ -1,14 +1,17 @@
 """`apass opt` on ONNX files with passes of Relay."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import onnx
+import onnx as typed_onnx
 import pytest
 from onnx import numpy_helper
 
 from tests.helpers.command_line import apass
 from tests.helpers.folders import files
+
+onnx: Any = typed_onnx
 
 NET = """<ir_version: 7, opset_import: ["": 12]>
 net (float[N, 4] x) => (float[N, 4] y, float[N, 4] z)

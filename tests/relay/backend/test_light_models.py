@@ -12,7 +12,7 @@ from apass.relay.interpreter.compare_outputs import difference
 from apass.relay.transform.default import Default
 from apass.relay.transform.support.run_for_tests import run_on
 from examples.relay_light_models import LIGHT, QUICK, draw_inputs, load_light_model
-from tests.relay.backend.round_trips import run_model
+from tests.relay.backend.round_trips import checker, run_model
 
 
 def assert_equal_after_round_trip(path: Path) -> None:
@@ -20,7 +20,7 @@ def assert_equal_after_round_trip(path: Path) -> None:
     feeds = list(draw_inputs(original).values())
     mod, _ = from_onnx(original, freeze_params=True)
     exported: onnx.ModelProto = relay.to_onnx(run_on(Default(), mod))
-    onnx.checker.check_model(exported, full_check=True)
+    checker.check_model(exported, full_check=True)
     outputs = [run_model(model, feeds) for model in (original, exported)]
     assert len(outputs[0]) == len(exported.graph.output)
     assert difference(tuple(outputs[0]), tuple(outputs[1])) == ""

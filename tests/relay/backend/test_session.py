@@ -62,7 +62,12 @@ def test_types_that_onnxruntime_does_not_exchange_are_kept(dtype: str) -> None:
 def test_session_is_loaded_once_until_module_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[object] = []
     make = session.Session.of
-    monkeypatch.setattr(session.Session, "of", lambda model: loaded.append(model) or make(model))
+
+    def counted(model: Any) -> session.Session:
+        loaded.append(model)
+        return make(model)
+
+    monkeypatch.setattr(session.Session, "of", counted)
     mod = IRModule({"twice": Function([Y], relay.add(Y, Y))})
     mod["main"] = Function([X], mod.get_global_var("twice")(X))
     executor = relay.create_executor("onnxruntime", mod)

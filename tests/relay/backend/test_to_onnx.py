@@ -29,6 +29,12 @@ from apass.relay.ty import TensorType, TupleType
 from apass.relay.type_inference.infer import infer_module
 from tests.relay.backend.round_trips import run_model
 
+CHECKER: Any = onnx.checker
+"""The checker, whose declaration has unknown types."""
+
+Make = Callable[[Expr], Any]
+"""A function that builds a program for its input."""
+
 X = var("x", shape=(2, 3))
 IMAGES = var("x", shape=(1, 6, 8, 8))
 
@@ -44,7 +50,7 @@ def flat(value: Value) -> list[Array]:
 def checked(program: IRModule | Function, **options: Any) -> onnx.ModelProto:
     """Return an exported model that passes the full check."""
     model: onnx.ModelProto = to_onnx(program, **options)
-    onnx.checker.check_model(model, full_check=True)
+    CHECKER.check_model(model, full_check=True)
     return model
 
 
@@ -56,6 +62,16 @@ def assert_same_outputs(program: IRModule | Function, arguments: Sequence[Any] |
         expected = flat(evaluate(mod, *values))
     outputs = run_model(checked(mod, **options), [array for value in values for array in flat(value)])
     assert difference(tuple(expected), tuple(outputs)) == ""
+
+
+def tuple_of(value: Expr | relay.TupleWrapper) -> Expr:
+    """Return an expression without its wrapper."""
+    return value if isinstance(value, Expr) else value.astuple()
+
+
+def vector(size: int, first: int = 0) -> Expr:
+    """Return a constant vector of consecutive numbers."""
+    return const(np.arange(first, first + size, dtype="float32"))
 
 
 def op_types(model: onnx.ModelProto) -> list[str]:
@@ -196,44 +212,43 @@ def conv_transposed(x: Expr) -> Expr:
     return relay.nn.conv2d_transpose(x, weight, strides=(2, 2), padding=1, output_padding=1, groups=2)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        conv_nhwc,
-        conv_depthwise,
-        conv_blocks,
-        conv_integers,
-        conv_transposed,
-        lambda x: relay.nn.max_pool2d(x, (3, 3), strides=(2, 2), padding=1, ceil_mode=True, layout="NHWC"),
-        lambda x: relay.nn.max_pool2d(x, (2, 2), strides=(2, 2), padding=3),
-        lambda x: relay.nn.avg_pool2d(x, (3, 3), strides=(2, 2), padding=1, ceil_mode=True, count_include_pad=True),
-        lambda x: relay.nn.avg_pool2d(x, (3, 3), strides=(2, 2), padding=1, ceil_mode=True),
-        lambda x: relay.nn.adaptive_avg_pool2d(x, (3, 5)),
-        lambda x: relay.nn.adaptive_max_pool2d(x, 1, layout="NHWC"),
-        lambda x: relay.nn.global_avg_pool2d(x, layout="NHWC"),
-        lambda x: relay.nn.l2_normalize(x, 1e-6, axis=[1]),
-        lambda x: relay.nn.lrn(x, size=3, axis=3),
-        lambda x: relay.nn.mirror_pad(x, ((0, 0), (1, 2), (0, 0), (2, 0))),
-        lambda x: relay.nn.pad(x, ((0, 0), (-1, 2), (0, -3), (1, 1)), pad_mode="edge"),
-        lambda x: relay.nn.upsampling(x, 2, 2),
-        lambda x: relay.nn.upsampling(x, 2, 3, method="bilinear", align_corners=True),
-        lambda x: relay.image.resize2d(x, (5, 13), method="linear"),
-        lambda x: relay.image.resize2d(x, (13, 5), layout="NHWC", method="nearest_neighbor", rounding_method="floor"),
-        lambda x: relay.nn.depth_to_space(relay.concatenate([x, x], 1), 2, mode="CDR"),
-        lambda x: relay.nn.space_to_depth(x, 2, layout="NHWC"),
-        lambda x: relay.nn.space_to_batch_nd(x, (3, 2), ((0, 0), (1, 1))),
-        lambda x: relay.nn.batch_to_space_nd(relay.reshape(x, (6, 1, 8, 8)), (1, 2), ((0, 0), (1, 1))),
-        lambda x: relay.nn.dilate(x, (1, 2, 1, 3), 0.5),
-        lambda x: relay.nn.batch_norm(
-            x, *(const(np.arange(1, 9, dtype="float32")) for _ in range(4)), axis=3
-        ).astuple(),
-        lambda x: relay.nn.layer_norm(x, *(const(np.arange(6, dtype="float32")) for _ in range(2)), axis=1),
-        lambda x: relay.nn.group_norm(x, *(const(np.arange(6, dtype="float32")) for _ in range(2)), num_groups=3),
-        lambda x: relay.nn.instance_norm(x, *(const(np.arange(8, dtype="float32")) for _ in range(2)), axis=2),
-        lambda x: relay.nn.prelu(x, const(np.arange(8, dtype="float32")), axis=2),
-    ],
-)
-def test_layers_in_all_layouts_have_equal_outputs(make: Callable[[Expr], Expr]) -> None:
+LAYERS: list[Make] = [
+    conv_nhwc,
+    conv_depthwise,
+    conv_blocks,
+    conv_integers,
+    conv_transposed,
+    lambda x: relay.nn.max_pool2d(x, (3, 3), strides=(2, 2), padding=1, ceil_mode=True, layout="NHWC"),
+    lambda x: relay.nn.max_pool2d(x, (2, 2), strides=(2, 2), padding=3),
+    lambda x: relay.nn.avg_pool2d(x, (3, 3), strides=(2, 2), padding=1, ceil_mode=True, count_include_pad=True),
+    lambda x: relay.nn.avg_pool2d(x, (3, 3), strides=(2, 2), padding=1, ceil_mode=True),
+    lambda x: relay.nn.adaptive_avg_pool2d(x, (3, 5)),
+    lambda x: relay.nn.adaptive_max_pool2d(x, 1, layout="NHWC"),
+    lambda x: relay.nn.global_avg_pool2d(x, layout="NHWC"),
+    lambda x: relay.nn.l2_normalize(x, 1e-6, axis=[1]),
+    lambda x: relay.nn.lrn(x, size=3, axis=3),
+    lambda x: relay.nn.mirror_pad(x, ((0, 0), (1, 2), (0, 0), (2, 0))),
+    lambda x: relay.nn.pad(x, ((0, 0), (-1, 2), (0, -3), (1, 1)), pad_mode="edge"),
+    lambda x: relay.nn.upsampling(x, 2, 2),
+    lambda x: relay.nn.upsampling(x, 2, 3, method="bilinear", align_corners=True),
+    lambda x: relay.image.resize2d(x, (5, 13), method="linear"),
+    lambda x: relay.image.resize2d(x, (13, 5), layout="NHWC", method="nearest_neighbor", rounding_method="floor"),
+    lambda x: relay.nn.depth_to_space(relay.concatenate([x, x], 1), 2, mode="CDR"),
+    lambda x: relay.nn.space_to_depth(x, 2, layout="NHWC"),
+    lambda x: relay.nn.space_to_batch_nd(x, (3, 2), ((0, 0), (1, 1))),
+    lambda x: relay.nn.batch_to_space_nd(relay.reshape(x, (6, 1, 8, 8)), (1, 2), ((0, 0), (1, 1))),
+    lambda x: relay.nn.dilate(x, (1, 2, 1, 3), 0.5),
+    lambda x: relay.nn.batch_norm(x, vector(8), vector(8), vector(8), vector(8, 1), axis=3).astuple(),
+    lambda x: relay.nn.layer_norm(x, vector(6), vector(6), axis=1),
+    lambda x: relay.nn.group_norm(x, vector(6), vector(6), num_groups=3),
+    lambda x: relay.nn.instance_norm(x, vector(8), vector(8), axis=2),
+    lambda x: relay.nn.prelu(x, vector(8), axis=2),
+]
+"""Layers of networks, in several layouts."""
+
+
+@pytest.mark.parametrize("make", LAYERS)
+def test_layers_in_all_layouts_have_equal_outputs(make: Make) -> None:
     assert_same_outputs(Function([IMAGES], make(IMAGES)))
 
 
@@ -241,61 +256,63 @@ INTEGERS = var("i", shape=(3, 4), dtype="int32")
 VALUES = np.arange(12, dtype="int32").reshape(3, 4) % 5 - 2
 
 
+SIZED: list[Make] = [
+    lambda x: relay.subtract(x, relay.multiply(x, x)),
+    lambda x: relay.maximum(x, relay.minimum(x, relay.ones_like(x))),
+    lambda x: relay.floor_mod(relay.negative(x), relay.maximum(x, relay.ones_like(x))),
+    lambda x: relay.where(relay.less(x, relay.ones_like(x)), x, relay.zeros_like(x)),
+    lambda x: relay.cumsum(x, axis=1),
+    lambda x: relay.max(x, axis=1),
+    lambda x: relay.clip(x, 0.0, 1.0),
+    lambda x: relay.left_shift(x, relay.ones_like(x)),
+    lambda x: relay.nn.relu(x),
+]
+"""Operators on integers of any size."""
+
+
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda x: relay.subtract(x, relay.multiply(x, x)),
-        lambda x: relay.maximum(x, relay.minimum(x, relay.ones_like(x))),
-        lambda x: relay.floor_mod(relay.negative(x), relay.maximum(x, relay.ones_like(x))),
-        lambda x: relay.where(relay.less(x, relay.ones_like(x)), x, relay.zeros_like(x)),
-        lambda x: relay.cumsum(x, axis=1),
-        lambda x: relay.max(x, axis=1),
-        lambda x: relay.clip(x, 0.0, 1.0),
-        lambda x: relay.left_shift(x, relay.ones_like(x)),
-        lambda x: relay.nn.relu(x),
-    ],
-)
-def test_integers_of_all_sizes_keep_their_type(dtype: str, make: Callable[[Expr], Expr]) -> None:
+@pytest.mark.parametrize("make", SIZED)
+def test_integers_of_all_sizes_keep_their_type(dtype: str, make: Make) -> None:
     data = var("x", shape=(3, 4), dtype=dtype)
     assert_same_outputs(Function([data], make(data)), [VALUES.astype(dtype)])
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda x: relay.floor_divide(x, const(3)),
-        lambda x: relay.trunc_mod(x, const(3)),
-        lambda x: relay.right_shift(x, const(1)),
-        lambda x: relay.bitwise_xor(x, const(5)),
-        lambda x: relay.fixed_point_multiply(x, 1 << 30, 1),
-        lambda x: relay.one_hot(x, const(2.0), const(-1.0), 3, 1, "float32"),
-        lambda x: relay.take(const(np.arange(10)), x, mode="clip"),
-        lambda x: relay.take(const(np.arange(10)), x, mode="wrap"),
-        lambda x: relay.take(x, const([[1, 0], [2, 2], [0, 3]]), axis=1, batch_dims=1),
-        lambda x: relay.gather_nd(x, const([[0, 1], [2, 3]])),
-        lambda x: relay.adv_index([x, const([0, 2]), const([1])]),
-        lambda x: relay.topk(x, 2, axis=0, is_ascend=True).astuple(),
-        lambda x: relay.sort(x, axis=1, is_ascend=0),
-        lambda x: relay.argsort(x, axis=0),
-        lambda x: relay.argmax(x, axis=(0, 1)),
-        lambda x: relay.argmin(x, axis=1, keepdims=True, select_last_index=True),
-        lambda x: relay.repeat(x, 2, axis=0),
-        lambda x: relay.tile(x, (2, 1, 3)),
-        lambda x: relay.reverse(x, axis=1),
-        lambda x: relay.reverse_sequence(x, const([4, 2, 0]), 1, 0),
-        lambda x: relay.strided_slice(x, [2, -1], [0, -4], [-1, -2]),
-        lambda x: relay.strided_slice(x, [0, 1], [2, -1], slice_mode="size"),
-        lambda x: relay.unravel_index(relay.abs(relay.reshape(x, (-1,))), const([3, 4])),
-        lambda x: relay.meshgrid([relay.reshape(x, (-1,)), const([1, 2, 3])], indexing="xy").astuple(),
-        lambda x: relay.reshape(x, (-4, 1, -1, -2)),
-        lambda x: relay.any(relay.cast(x, "bool"), axis=0),
-        lambda x: relay.mean(x, axis=1),
-        lambda x: relay.sequence_mask(x, const([1, 2, 0, 3]), mask_value=9.0, axis=0),
-        lambda x: relay.scatter_add(x, const(np.zeros((1, 4), "int64")), const(np.ones((1, 4), "int32")), 0),
-    ],
-)
-def test_operators_on_integers_have_equal_outputs(make: Callable[[Expr], Expr]) -> None:
+INTEGER_OPERATORS: list[Make] = [
+    lambda x: relay.floor_divide(x, const(3)),
+    lambda x: relay.trunc_mod(x, const(3)),
+    lambda x: relay.right_shift(x, const(1)),
+    lambda x: relay.bitwise_xor(x, const(5)),
+    lambda x: relay.fixed_point_multiply(x, 1 << 30, 1),
+    lambda x: relay.one_hot(x, const(2.0), const(-1.0), 3, 1, "float32"),
+    lambda x: relay.take(const(np.arange(10)), x, mode="clip"),
+    lambda x: relay.take(const(np.arange(10)), x, mode="wrap"),
+    lambda x: relay.take(x, const([[1, 0], [2, 2], [0, 3]]), axis=1, batch_dims=1),
+    lambda x: relay.gather_nd(x, const([[0, 1], [2, 3]])),
+    lambda x: relay.adv_index([x, const([0, 2]), const([1])]),
+    lambda x: TupleGetItem(tuple_of(relay.topk(x, 2, axis=0, is_ascend=True)), 1),
+    lambda x: relay.sort(x, axis=1, is_ascend=0),
+    lambda x: relay.argsort(x, axis=0),
+    lambda x: relay.argmax(x, axis=(0, 1)),
+    lambda x: relay.argmin(x, axis=1, keepdims=True, select_last_index=True),
+    lambda x: relay.repeat(x, 2, axis=0),
+    lambda x: relay.tile(x, (2, 1, 3)),
+    lambda x: relay.reverse(x, axis=1),
+    lambda x: relay.reverse_sequence(x, const([4, 2, 0]), 1, 0),
+    lambda x: relay.strided_slice(x, [2, -1], [0, -4], [-1, -2]),
+    lambda x: relay.strided_slice(x, [0, 1], [2, -1], slice_mode="size"),
+    lambda x: relay.unravel_index(relay.abs(relay.reshape(x, (-1,))), const([3, 4])),
+    lambda x: relay.meshgrid([relay.reshape(x, (-1,)), const([1, 2, 3])], indexing="xy").astuple(),
+    lambda x: relay.reshape(x, (-4, 1, -1, -2)),
+    lambda x: relay.any(relay.cast(x, "bool"), axis=0),
+    lambda x: relay.mean(x, axis=1),
+    lambda x: relay.sequence_mask(x, const([1, 2, 0, 3]), mask_value=9.0, axis=0),
+    lambda x: relay.scatter_add(x, const(np.zeros((1, 4), "int64")), const(np.ones((1, 4), "int32")), 0),
+]
+"""Operators on 32-bit integers."""
+
+
+@pytest.mark.parametrize("make", INTEGER_OPERATORS)
+def test_operators_on_integers_have_equal_outputs(make: Make) -> None:
     assert_same_outputs(Function([INTEGERS], make(INTEGERS)), [VALUES])
 
 
@@ -327,7 +344,7 @@ def test_generated_programs_have_equal_outputs(generated: Any) -> None:
         model = to_onnx(mod)
     except OpNotImplementedError:
         return
-    onnx.checker.check_model(model, full_check=True)
+    CHECKER.check_model(model, full_check=True)
     arguments = random_arguments(mod["main"])
     expected = flat(evaluate(mod, *arguments))
     outputs = run_model(model, [array for value in arguments for array in flat(value)])
@@ -381,3 +398,18 @@ def test_default_pipeline_of_networks_is_exported() -> None:
     mod, params = relay.testing.mobilenet.get_workload(batch_size=1, image_shape=(3, 32, 32), num_classes=10)
     bound = relay.bind_params_by_name(mod["main"], params)
     assert_same_outputs(run_on(Default(), IRModule.from_expr(bound)))
+
+
+def test_bias_is_added_by_its_layer() -> None:
+    weight, bias = const(np.ones((4, 6, 3, 3), "float32")), const(np.arange(4, dtype="float32"))
+    convolved = Function([IMAGES], relay.nn.relu(relay.nn.bias_add(relay.nn.conv2d(IMAGES, weight), bias)))
+    product = Function([X], relay.add(relay.nn.dense(X, const(np.ones((4, 3), "float32"))), bias))
+    shared = relay.nn.conv2d(IMAGES, weight)
+    both = Function([IMAGES], Tuple([shared, relay.nn.bias_add(shared, bias)]))
+    assert [op_types(checked(func)) for func in (convolved, product, both)] == [
+        ["Conv", "Relu"],
+        ["Gemm"],
+        ["Conv", "Add"],
+    ]
+    for func in (convolved, product, both):
+        assert_same_outputs(func)

@@ -3,13 +3,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from onnx import ModelProto, NodeProto, defs, helper, numpy_helper, save_model
+from onnx import ModelProto, NodeProto, defs, helper, numpy_helper
 
 from apass.errors import did_you_mean
+from apass.relay.backend.onnx import onnx
+from apass.relay.backend.onnx.biases import with_biases
 from apass.relay.backend.onnx.graph import GraphBuilder, NewerOpsetError, Tensor
 from apass.relay.backend.onnx.program import ProgramExporter, packed, tensor_types, used_names, value_info
 from apass.relay.backend.onnx.site import Operand
@@ -58,6 +60,9 @@ IR_VERSION: Final = "OnnxIrVersion"
 OUTPUTS: Final = "OnnxOutputs"
 """The attribute of `main` with the names of the outputs of that model, joined by line breaks."""
 
+_SAVE: Final[Any] = onnx.save_model
+"""Writes a model; its declaration has unknown types."""
+
 _LARGEST_FILE: Final = 1 << 31
 """The size in bytes that a file of ONNX cannot reach."""
 
@@ -83,7 +88,7 @@ def export_model(
             raise ValueError(f"params has the name {key!r}, which main does not have{hint}")
     model = _exported(mod, params, name, opset, output_names)
     if path is not None:
-        save_model(model, str(path), save_as_external_data=tensor_bytes(model) >= _LARGEST_FILE)
+        _SAVE(model, str(path), save_as_external_data=tensor_bytes(model) >= _LARGEST_FILE)
     return model
 
 
@@ -234,7 +239,7 @@ class _Export:
             if not needed.isdisjoint(node.output):
                 nodes.append(node)
                 needed.update(used_names([node]))
-        return nodes[::-1]
+        return with_biases(builder, nodes[::-1], names)
 
 
 def _rename(nodes: Iterable[NodeProto], renamed: Mapping[str, str]) -> None:

@@ -8,9 +8,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from onnx import ModelProto, TensorProto, helper, save_model
+from onnx import ModelProto, TensorProto, helper
 
 from apass.errors import MissingExtraError
+from apass.relay.backend.onnx import onnx
 from apass.relay.backend.onnx.element_types import elem_type
 from apass.relay.backend.onnx.model import export_model, tensor_bytes
 from apass.relay.errors import EvaluationError
@@ -142,9 +143,10 @@ def _loaded(runtime: Any, model: ModelProto, options: Any) -> Any:
     providers = ["CPUExecutionProvider"]
     if tensor_bytes(model) < _LARGEST_MESSAGE:
         return runtime.InferenceSession(model.SerializeToString(), options, providers=providers)
+    save: Any = onnx.save_model
     with TemporaryDirectory(prefix="apass-") as folder:
         path = Path(folder) / "model.onnx"
-        save_model(model, str(path), save_as_external_data=True)
+        save(model, str(path), save_as_external_data=True)
         return runtime.InferenceSession(str(path), options, providers=providers)
 
 
