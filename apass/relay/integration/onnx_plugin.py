@@ -1,4 +1,4 @@
-"""The `IRPlugin` of ONNX files that Relay passes optimize, and conversions to them.
+"""The `IRPlugin` of ONNX files that Relay passes optimize, and `TO_ONNX`.
 
 A model is imported when it is read, and exported when it is written. The version of its operators, its IR version and
 the names of its outputs are kept.

@@ -1,4 +1,4 @@
-"""`to_onnx`: structure of the models, operators that the importer does not emit, errors."""
+"""`to_onnx`: structure of models, operators in all layouts and types, errors."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -176,7 +176,7 @@ def test_versions_of_operators_have_equal_outputs(opset: int) -> None:
     assert_same_outputs(func, opset_version=opset)
 
 
-def test_default_version_is_raised_if_an_operator_needs_it() -> None:
+def test_default_version_is_raised_if_needed() -> None:
     func = Function([X], relay.cumprod(X, axis=1))
     assert to_onnx(func).opset_import[0].version == 26
     with pytest.raises(OpNotImplementedError, match="operator CumProd needs operator set 26 or newer, got 17; pass"):

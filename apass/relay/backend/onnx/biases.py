@@ -36,7 +36,7 @@ def with_biases(builder: GraphBuilder, nodes: Sequence[NodeProto], outputs: Coll
 
 
 def _bias(builder: GraphBuilder, layer: NodeProto, name: str) -> str | None:
-    """Return the vector that is equal to a constant of a layer's result; None if there is none."""
+    """Return a constant as the bias of a layer, or None if it does not fit."""
     values = builder.initializers
     if name not in values or layer.input[1] not in values:
         return None

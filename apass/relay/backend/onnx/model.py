@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -60,7 +60,7 @@ IR_VERSION: Final = "OnnxIrVersion"
 OUTPUTS: Final = "OnnxOutputs"
 """The attribute of `main` with the names of the outputs of that model, joined by line breaks."""
 
-_SAVE: Final[Any] = onnx.save_model
+_SAVE: Final = cast("Any", onnx).save_model
 """Writes a model; its declaration has unknown types."""
 
 _LARGEST_FILE: Final = 1 << 31

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
@@ -59,9 +59,9 @@ def _runtime() -> Any:
 
 
 def with_plain_types(model: ModelProto) -> ModelProto:
-    """Return a model whose inputs and outputs have types that numpy has, perhaps itself.
+    """Return a model whose inputs and outputs have types that numpy has.
 
-    Floats of 8 bits, bfloat16 and integers of 4 bits are cast from and to 32-bit floats, which is exact.
+    A model that has only such types is returned as it is. Floats of 8 bits, bfloat16 and integers of 4 bits are cast from and to 32-bit floats, which is exact.
     """
     if not any(map(_is_exotic, (*model.graph.input, *model.graph.output))):
         return model
@@ -143,7 +143,7 @@ def _loaded(runtime: Any, model: ModelProto, options: Any) -> Any:
     providers = ["CPUExecutionProvider"]
     if tensor_bytes(model) < _LARGEST_MESSAGE:
         return runtime.InferenceSession(model.SerializeToString(), options, providers=providers)
-    save: Any = onnx.save_model
+    save = cast("Any", onnx).save_model
     with TemporaryDirectory(prefix="apass-") as folder:
         path = Path(folder) / "model.onnx"
         save(model, str(path), save_as_external_data=True)
