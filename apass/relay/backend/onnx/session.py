@@ -61,7 +61,8 @@ def _runtime() -> Any:
 def with_plain_types(model: ModelProto) -> ModelProto:
     """Return a model whose inputs and outputs have types that numpy has.
 
-    A model that has only such types is returned as it is. Floats of 8 bits, bfloat16 and integers of 4 bits are cast from and to 32-bit floats, which is exact.
+    A model that has only such types is returned as it is. Floats of 8 bits, bfloat16 and integers of 4 bits are cast
+    from and to 32-bit floats, which is exact.
     """
     if not any(map(_is_exotic, (*model.graph.input, *model.graph.output))):
         return model
