@@ -25,6 +25,9 @@ RUNTIME = {
 }
 """Models that onnxruntime runs before, but not after, and what it lacks."""
 
+NOT_RUN = ("FLOAT4E2M1", "float4e2m1", "test_bitcast_bool_to_uint8")
+"""Parts of the names of models that onnxruntime runs neither before nor after: it lacks types of Cast and BitCast."""
+
 EXPORTED = 1875
 """The least number of models that are imported, and all of which are exported."""
 
@@ -46,6 +49,7 @@ def assert_all_equal(reports: Sequence[Report]) -> None:
     names = {report.name for report in reports}
     assert named(reports, Verdict.REFERENCE) == names & set(REFERENCE)
     assert named(reports, Verdict.RUNTIME) == names & set(RUNTIME)
+    assert [name for name in named(reports, Verdict.NOT_RUN) if not any(part in name for part in NOT_RUN)] == []
 
 
 @pytest.mark.slow
@@ -56,7 +60,6 @@ def test_every_imported_model_survives_round_trip(part: int) -> None:
     imported = sum(report.verdict is not Verdict.NOT_IMPORTED for report in reports)
     # Every part has about the same number of models.
     assert imported >= EXPORTED // PARTS - 20
-    assert sum(report.verdict is Verdict.EQUAL for report in reports) >= imported - 8
 
 
 def test_some_models_survive_round_trip() -> None:
