@@ -62,7 +62,7 @@ class Executor:
             values: list[object] = [_argument(arg, param) for arg, param in zip(args, func.params, strict=False)]
             values += args[len(func.params) :]
             by_name = {param.name_hint: param for param in func.params}
-            named = {name: _argument(arg, by_name.get(name)) for name, arg in params.items()}
+            named: dict[str, object] = {name: _argument(arg, by_name.get(name)) for name, arg in params.items()}
             return self._run(func, tuple(values), named)
 
         return run

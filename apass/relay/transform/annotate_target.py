@@ -131,7 +131,8 @@ class _Annotator(ExprRewriter):
         return Let(post.var, value, self._ended(post.body), span=post.span)
 
     def rewrite_if(self, pre: If, post: Expr) -> Expr:
-        return If(*map(self._ended, post.children), span=post.span)
+        cond, true, false = map(self._ended, post.children)
+        return If(cond, true, false, span=post.span)
 
     def rewrite_ref_create(self, pre: RefCreate, post: Expr) -> Expr:
         target, (value,) = self._marked(post.children)
@@ -214,7 +215,8 @@ class _CallAnnotator(_Annotator):
         return RefRead(self._ended(post.children[0]), span=post.span)
 
     def rewrite_ref_write(self, pre: RefWrite, post: Expr) -> Expr:
-        return RefWrite(*map(self._ended, post.children), span=post.span)
+        ref, value = map(self._ended, post.children)
+        return RefWrite(ref, value, span=post.span)
 
 
 def _supports(target: str, op: Op, call: Call) -> bool:

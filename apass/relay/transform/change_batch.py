@@ -7,7 +7,7 @@ from apass.passes.function_pass import FunctionPass
 from apass.relay.ir.expr import Expr, Var
 from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
-from apass.relay.ir.ty import TensorType
+from apass.relay.ir.ty import Dim, TensorType
 from apass.relay.transform.function_pass import function_pass
 from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 
@@ -68,6 +68,6 @@ class _BatchMutator(ExprMutator, scopes_first=True):
         ty = var.type_annotation
         if not isinstance(ty, TensorType) or not -len(ty.shape) <= axis < len(ty.shape):
             raise ValueError(f"%{var.name_hint} must be a tensor with an axis {axis}, got type {ty}")
-        shape = list(ty.shape)
+        shape: list[Dim] = list(ty.shape)
         shape[axis] = self._batch_size
         return TensorType(shape, ty.dtype)

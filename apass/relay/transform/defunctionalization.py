@@ -390,8 +390,8 @@ class _Converter:
             case TupleGetItem():
                 return TupleGetItem((yield self._value(expr.tuple_value)), expr.index, span=expr.span)
             case If():
-                cond, *branches = yield from self._values(expr.children, [None, expected, expected])
-                return If(cond, *branches, span=expr.span)
+                cond, true, false = yield from self._values(expr.children, [None, expected, expected])
+                return If(cond, true, false, span=expr.span)
             case Match():
                 return (yield from self._match(expr, expected))
             case RefCreate():

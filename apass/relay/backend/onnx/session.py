@@ -1,6 +1,6 @@
 """`OnnxRuntimeExecutor`: runs functions with onnxruntime."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -167,7 +167,7 @@ class OnnxRuntimeExecutor(Executor):
         super().__init__(mod)
         _runtime()
         self._sessions: dict[Function, tuple[Session, FuncType]] = {}
-        self._functions: dict[GlobalVar, Expr] = {}
+        self._functions: Mapping[GlobalVar, Expr] = {}
 
     def _run(self, func: Function, args: tuple[object, ...], params: dict[str, object]) -> object:
         session, ty = self._session(func)

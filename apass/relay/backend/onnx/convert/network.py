@@ -10,6 +10,7 @@ from apass.relay.backend.onnx.convert.conv import from_plain, to_plain
 from apass.relay.backend.onnx.convert.matmul import along
 from apass.relay.backend.onnx.graph import INT64_MAX, Tensor
 from apass.relay.backend.onnx.site import Converter, Site, Table
+from apass.relay.op.define.dims import shape_text, static_dims
 from apass.relay.op.image import ResizeAttrs
 from apass.relay.op.nn.activation import LeakyReluAttrs, PReluAttrs
 from apass.relay.op.nn.fifo_buffer import FIFOBufferAttrs
@@ -272,7 +273,10 @@ def resize(site: Site) -> Tensor:
     rounding = "round_prefer_ceil" if attrs.rounding_method == "round" else attrs.rounding_method
     options = (attrs.method, attrs.coordinate_transformation_mode, rounding)
     cubic = (attrs.cubic_alpha, attrs.cubic_exclude)
-    return site.builder.cast(_resized(site, attrs.layout, attrs.size, options, cubic), site.result.dtype)
+    sizes = static_dims(attrs.size)
+    if sizes is None:
+        raise site.unsupported(f"its size {shape_text(attrs.size)} must be numbers")
+    return site.builder.cast(_resized(site, attrs.layout, sizes, options, cubic), site.result.dtype)
 
 
 def upsampling(site: Site) -> Tensor:
