@@ -1,6 +1,6 @@
 """`OnnxRuntimeExecutor`: runs functions with onnxruntime."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -20,6 +20,7 @@ from apass.relay.interpreter.executor import Executor
 from apass.relay.interpreter.values import Value, is_array, to_value
 from apass.relay.ir.expr import Expr, GlobalVar
 from apass.relay.ir.function import Function
+from apass.relay.ir.map import Map
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import Array, NDArray
 from apass.relay.ir.ty import FuncType, TensorType, TupleType, Type
@@ -167,7 +168,7 @@ class OnnxRuntimeExecutor(Executor):
         super().__init__(mod)
         _runtime()
         self._sessions: dict[Function, tuple[Session, FuncType]] = {}
-        self._functions: Mapping[GlobalVar, Expr] = {}
+        self._functions: Map[GlobalVar, Expr] = Map({})
 
     def _run(self, func: Function, args: tuple[object, ...], params: dict[str, object]) -> object:
         session, ty = self._session(func)
