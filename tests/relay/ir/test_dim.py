@@ -5,15 +5,21 @@ from collections.abc import Callable, Mapping
 from typing import Any as Anything
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from apass.relay import op
+from apass.relay.errors import SerializationError
 from apass.relay.ir.dim import Any, Dim, DimExpr, ShapeVar
 from apass.relay.ir.expr import Var, var
 from apass.relay.ir.function import Function
+from apass.relay.ir.module import IRModule
+from apass.relay.parser import parse
 from apass.relay.structural.equality import structural_equal
+from apass.relay.text.serialization.load import load_json
+from apass.relay.text.serialization.save import save_json
 from apass.relay.ty import TensorType
+from apass.relay.type_inference.infer import infer_module
 from tests.relay.op.values import result_type, tensor
 
 N, M = ShapeVar("n"), ShapeVar("m")
@@ -154,3 +160,21 @@ def test_symbolic_size_has_a_type_but_no_value() -> None:
     x = var("x", shape=(1, 1, 2, 2))
     call = op.image.resize2d(x, (N, 3))
     assert result_type(call) == "Tensor[(1, 1, n, 3), float32]"
+
+
+@given(expressions())
+def test_texts_keep_symbolic_dimensions(drawn: tuple[Dim, Mapping[ShapeVar, int], Dim]) -> None:
+    dim = drawn[0]
+    assume(not isinstance(dim, int) or dim >= 0)
+    x = Var("x", TensorType((dim, N, M)))
+    mod = infer_module(IRModule.from_expr(Function([x], op.exp(x))))
+    for back in (parse(mod.astext()), load_json(save_json(mod))):
+        assert isinstance(back, IRModule)
+        assert structural_equal(back, mod)
+        assert str(back["main"].params[0].type_annotation) == str(x.type_annotation)
+
+
+def test_zero_divisor_in_json_raises() -> None:
+    text = save_json(TensorType((N // 2,))).replace('"value": "2"', '"value": "0"')
+    with pytest.raises(SerializationError, match="a dimension is divided by zero"):
+        load_json(text)

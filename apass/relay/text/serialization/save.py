@@ -12,10 +12,11 @@ import numpy as np
 from apass.relay.errors import SerializationError, shortened
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.base import SourceName
+from apass.relay.ir.dim import DimExpr
 from apass.relay.ir.expr import Op
 from apass.relay.ir.ndarray import NDArray
 from apass.relay.text.serialization.attrs_schemas import schema_of_attrs
-from apass.relay.text.serialization.schemas import EnvFunc, Field, Form, Schema, schema_of_node
+from apass.relay.text.serialization.schemas import EnvFunc, Field, Form, Schema, operation_of, schema_of_node
 from apass.relay.text.tensors import TensorFormatError, tensor_to_base64
 
 __all__ = ["document", "save_json", "type_key_of"]
@@ -106,6 +107,8 @@ class _Writer:
             value = cast("object", value.item())
         if isinstance(value, bool | int | float):
             return _number_node(value)
+        if isinstance(value, DimExpr):
+            value = operation_of(value)
         schema = _schema_of(value)
         if schema is not None:
             return self._fields(schema, value)
@@ -162,7 +165,7 @@ def type_key_of(value: object) -> str:
         SerializationError: if the value has no form in JSON.
 
     """
-    schema = _schema_of(value)
+    schema = _schema_of(operation_of(value) if isinstance(value, DimExpr) else value)
     if schema is not None:
         return schema.type_key
     keys: list[tuple[type, str]] = [*((kind, key) for kind, key, _ in _NAMED), *_KEYS]

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from operator import attrgetter
+from functools import reduce
+from operator import add, attrgetter, floordiv, mod, mul, sub
 from types import MappingProxyType
 from typing import Any as Anything
-from typing import Final, get_type_hints
+from typing import Final, TypeAlias, get_type_hints
 
 from apass.core.diagnostics import Span
 from apass.relay.ir.adt import (
@@ -21,6 +22,7 @@ from apass.relay.ir.adt import (
 )
 from apass.relay.ir.attrs import Attrs, DictAttrs
 from apass.relay.ir.base import Id, SourceName
+from apass.relay.ir.dim import Dim, DimExpr, Quotient, SymbolicDim
 from apass.relay.ir.expr import (
     Call,
     Constant,
@@ -58,7 +60,7 @@ from apass.relay.ir.ty import (
 )
 from apass.relay.text.literals import DTYPES
 
-__all__ = ["EnvFunc", "Field", "Form", "Schema", "schema_of_key", "schema_of_node"]
+__all__ = ["DimOperation", "EnvFunc", "Field", "Form", "Schema", "operation_of", "schema_of_key", "schema_of_node"]
 
 
 class Form(Enum):
@@ -119,6 +121,65 @@ class EnvFunc:
     """A global function of TVM: the relation of a `TypeRelation`."""
 
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DimOperation:
+    """An operation on dimensions. A `DimExpr` is written as a tree of these."""
+
+    a: "_Operand"
+    """The left operand."""
+    b: "_Operand"
+    """The right operand."""
+    dtype: str = "int32"
+    """The element type of the result."""
+
+
+_Operand: TypeAlias = int | SymbolicDim | DimOperation
+
+
+class _Sum(DimOperation):
+    __slots__ = ()
+
+
+class _Difference(DimOperation):
+    __slots__ = ()
+
+
+class _Product(DimOperation):
+    __slots__ = ()
+
+
+class _Quotient(DimOperation):
+    __slots__ = ()
+
+
+class _Remainder(DimOperation):
+    __slots__ = ()
+
+
+def operation_of(dim: DimExpr) -> DimOperation:
+    """Return a symbolic dimension as TVM writes it: sums of products of two operands."""
+    result = _operand(dim)
+    assert isinstance(result, DimOperation), "a DimExpr is more than a number or a variable"
+    return result
+
+
+def _operand(dim: Dim) -> _Operand:
+    if not isinstance(dim, DimExpr):
+        return dim
+    terms: list[_Operand] = []
+    for monomial, coefficient in dim.terms.items():
+        factors: list[_Operand] = []
+        for factor, power in sorted(monomial, key=lambda item: str(item[0])):
+            if isinstance(factor, Quotient):
+                factors += [_Quotient(_operand(factor.dividend), _operand(factor.divisor))] * power
+            else:
+                factors += [factor] * power
+        if coefficient != 1 or not factors:
+            factors.append(coefficient)
+        terms.append(reduce(_Product, factors))
+    return reduce(_Sum, terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +288,16 @@ def _tensor_type(shape: tuple[int | Any | ShapeVar, ...], dtype: str) -> TensorT
     return TensorType(shape, dtype)
 
 
+def _computed(operation: Callable[[Dim, Dim], Dim]) -> Callable[..., Dim]:
+    def make(a: Dim, b: Dim, dtype: str) -> Dim:
+        try:
+            return operation(a, b)
+        except ZeroDivisionError:
+            raise ValueError("a dimension is divided by zero") from None
+
+    return make
+
+
 def _any(dtype: str) -> Any:
     return Any()
 
@@ -306,6 +377,16 @@ _BY_CLASS: Final[Mapping[type, Schema]] = dict(
         ),
         _schema(ShapeVar, "tir.Var", "dtype:dtype name (type_annotation) (span)"),
         _schema(SizeVar, "tir.SizeVar", "dtype:dtype name (type_annotation) (span)"),
+        *(
+            _schema(kind, f"tir.{key}", "dtype:dtype a b (span)", _computed(operation), a=Dim, b=Dim)
+            for kind, key, operation in (
+                (_Sum, "Add", add),
+                (_Difference, "Sub", sub),
+                (_Product, "Mul", mul),
+                (_Quotient, "FloorDiv", floordiv),
+                (_Remainder, "FloorMod", mod),
+            )
+        ),
         _schema(Any, "tir.Any", "dtype:dtype (span)", _any, dtype=str),
         _schema(
             Span,
