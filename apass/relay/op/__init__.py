@@ -12,6 +12,7 @@ from apass.relay.op.define.registry import (
     register,
     register_alter_op_layout,
     register_convert_op_layout,
+    register_gradient,
     register_legalize,
     register_mixed_precision_conversion,
     register_op_attr,
@@ -21,10 +22,12 @@ from apass.relay.op.define.registry import (
 from apass.relay.op.dyn import dyn
 from apass.relay.op.dyn import nn as dyn_nn
 from apass.relay.op.functions import *
+from apass.relay.op.gradients import FPrimalGradient
 from apass.relay.op.layouts import FInferCorrectLayout, InferCorrectLayoutOutput
 
 __all__: list[str] = [
     "FInferCorrectLayout",
+    "FPrimalGradient",
     "InferCorrectLayoutOutput",
     "Op",
     "OpPattern",
@@ -43,6 +46,7 @@ __all__: list[str] = [
     "register",
     "register_alter_op_layout",
     "register_convert_op_layout",
+    "register_gradient",
     "register_legalize",
     "register_mixed_precision_conversion",
     "register_op_attr",

@@ -191,3 +191,13 @@ def test_operator_names_are_listed_in_order() -> None:
     names = Op.list_op_names()
     assert "nn.conv2d" in names
     assert names == sorted(names)
+
+
+def test_register_gradient_sets_the_primal_gradient(shift: Op) -> None:
+    @op.register_gradient("example.shift")
+    def gradient(orig: Call, grad: Expr) -> list[Expr]:
+        return [grad]
+
+    assert shift.get_attr("FPrimalGradient") is gradient
+    assert op.op.register_gradient("example.shift", gradient, level=9) is gradient
+    shift.reset_attr("FPrimalGradient")

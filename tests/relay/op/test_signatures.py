@@ -228,6 +228,7 @@ def test_every_function_is_in_tvms_module() -> None:
     same = {name for module in modules for name in module.__all__ if getattr(op, name, None) is getattr(module, name)}
     others = {
         "FInferCorrectLayout",
+        "FPrimalGradient",
         "InferCorrectLayoutOutput",
         "OpPattern",
         "Op",
@@ -252,6 +253,7 @@ def test_every_function_is_in_tvms_module() -> None:
         "register_convert_op_layout",
         "register_legalize",
         "register_mixed_precision_conversion",
+        "register_gradient",
         "register_op_attr",
         "register_pattern",
         "register_stateful",

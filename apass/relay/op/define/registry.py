@@ -1,21 +1,23 @@
 """Registration of operators, for this package and for users."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from functools import partial
 from typing import TypeVar, overload
 
 from apass.errors import PassRegistrationError
 from apass.relay.ir.attrs import Attrs
-from apass.relay.ir.expr import OPS, Compute, Op, Relation
+from apass.relay.ir.expr import OPS, Call, Compute, Expr, Op, Relation
 from apass.relay.ir.type_keys import add_attrs_type
 
 __all__ = [
+    "FPrimalGradient",
     "OpPattern",
     "get",
     "register",
     "register_alter_op_layout",
     "register_convert_op_layout",
+    "register_gradient",
     "register_legalize",
     "register_mixed_precision_conversion",
     "register_op",
@@ -25,6 +27,9 @@ __all__ = [
 ]
 
 ValueT = TypeVar("ValueT")
+
+FPrimalGradient: TypeAlias = Callable[[Call, Expr], Sequence[Expr]]
+"""`gradient(orig, grad)` returns one expression for each argument of the call `orig`; see `register_gradient`."""
 
 
 class OpPattern(IntEnum):
@@ -242,6 +247,31 @@ def register_alter_op_layout(op_name: str, alter_layout: object = None, level: i
     >>> get("nn.dense").reset_attr("FTVMAlterOpLayout")
     """
     return register_op_attr(op_name, "FTVMAlterOpLayout", alter_layout, level)
+
+
+@overload
+def register_gradient(
+    op_name: str, fgradient: None = None, level: int = 10
+) -> Callable[[FPrimalGradient], FPrimalGradient]: ...
+@overload
+def register_gradient(op_name: str, fgradient: FPrimalGradient, level: int = 10) -> FPrimalGradient: ...
+def register_gradient(op_name: str, fgradient: FPrimalGradient | None = None, level: int = 10) -> object:
+    """Set the gradient of an operator: its `FPrimalGradient`.
+
+    The value is `fgradient(orig, grad)`. `orig` is a typed call of the operator, and `grad` is the gradient of its
+    result. The function returns the gradients of the arguments, with the types of the arguments. The gradient of a
+    tuple is a tuple. Without `fgradient`, return a decorator.
+
+    Raises:
+        UnknownOpError: if no operator has that name.
+
+    >>> @register_gradient("negative", level=9)
+    ... def negative_gradient(orig, grad):
+    ...     return [-grad]
+    """
+    if fgradient is None:
+        return register_op_attr(op_name, "FPrimalGradient", level=level)
+    return register_op_attr(op_name, "FPrimalGradient", fgradient, level)
 
 
 @overload

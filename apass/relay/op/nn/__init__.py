@@ -32,6 +32,7 @@ from apass.relay.op.nn.pool.global_pool import (
     global_max_pool2d,
     global_max_pool3d,
 )
+from apass.relay.op.nn.pool.grad import avg_pool2d_grad, max_pool2d_grad
 from apass.relay.op.nn.pool.pool import avg_pool1d, avg_pool2d, avg_pool3d, max_pool1d, max_pool2d, max_pool3d
 from apass.relay.op.nn.softmax import fast_softmax, log_softmax, softmax
 from apass.relay.op.nn.space.batch import batch_to_space_nd, dilate, space_to_batch_nd
@@ -47,6 +48,7 @@ __all__ = [
     "adaptive_max_pool3d",
     "avg_pool1d",
     "avg_pool2d",
+    "avg_pool2d_grad",
     "avg_pool3d",
     "batch_flatten",
     "batch_matmul",
@@ -88,6 +90,7 @@ __all__ = [
     "matmul",
     "max_pool1d",
     "max_pool2d",
+    "max_pool2d_grad",
     "max_pool3d",
     "mirror_pad",
     "nll_loss",

@@ -17,6 +17,7 @@ from apass.relay.op.define.layout import convert_array, parse_layout
 from apass.relay.ty import Any, TensorType
 from tests.helpers.relay.kernel_checks import (
     X,
+    Y,
     close,
     evaluated,
     inferred,
@@ -271,3 +272,22 @@ def test_attributes_have_the_order_of_tvm() -> None:
     assert attrs is not None
     first = ("pool_size", "strides", "dilation", "padding", "layout", "out_layout")
     assert attrs.keys() == (*first, "ceil_mode", "count_include_pad")
+
+
+def test_max_pool2d_grad_goes_to_first_maximum() -> None:
+    grad = nn.max_pool2d_grad(X, Y, (2, 2))
+    same(evaluated(grad, [[[[5, 7]]]], [[[[1, 1, 0], [1, 0, 2]]]]), [[[[5, 0, 0], [0, 0, 7]]]])
+
+
+def test_avg_pool2d_grad_counts_padding_if_asked_for() -> None:
+    for counted, expected in ((False, 9), (True, 6)):
+        grad = nn.avg_pool2d_grad(X, Y, (1, 2), padding=(0, 1), count_include_pad=counted)
+        same(evaluated(grad, [[[[6, 6, 6]]]], [[[[0, 0]]]]), [[[[expected, expected]]]])
+
+
+def test_pool_grad_has_the_type_of_the_data() -> None:
+    data, out = TensorType((1, 8, 8, 3)), TensorType((1, 3, 3, 3))
+    call = nn.avg_pool2d_grad(X, Y, 3, 2, 1, "NHWC", dilation=2)
+    assert inferred(call, None, data) == [out, None, data]
+    assert inferred(call, out, None) is None
+    assert "nn.avg_pool2d_grad: out_grad" in refused(call, data, data)

@@ -27,6 +27,8 @@ __all__ = [
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
     "adaptive_max_pool3d",
+    "bins_of",
+    "sizes_of",
 ]
 
 
@@ -92,17 +94,18 @@ def _pooled(op: str, rank: int, data: TensorType, attrs: AdaptivePoolAttrs) -> T
         raise TypeInferenceError(
             f"{op}: output_size must be {rank} positive number{'s' * (rank > 1)}, got {attrs.output_size}"
         )
-    shape = (batch, channels, *_sizes(lengths, attrs))
+    shape = (batch, channels, *sizes_of(lengths, attrs))
     return TensorType(shape_in_layout(op, "the result", shape, plain, dst), data.dtype)
 
 
-def _sizes(lengths: Sequence[Dim], attrs: AdaptivePoolAttrs) -> Sequence[Dim]:
+def sizes_of(lengths: Sequence[Dim], attrs: AdaptivePoolAttrs) -> Sequence[Dim]:
+    """Return the spatial dimensions of the result for those of the data."""
     if not attrs.output_size:
         return lengths
     return attrs.output_size * (len(lengths) // len(attrs.output_size))
 
 
-def _bins(length: int, count: int) -> list[slice]:
+def bins_of(length: int, count: int) -> list[slice]:
     """Return the bins of a dimension. They cover it, and may overlap by one element."""
     return [slice(i * length // count, -(-(i + 1) * length // count)) for i in range(count)]
 
@@ -134,8 +137,8 @@ def _in_out_layout(attrs: AdaptivePoolAttrs, out: Array) -> Array:
 
 
 def _all_bins(attrs: AdaptivePoolAttrs, images: Array) -> list[tuple[int, list[slice]]]:
-    sizes = [size for size in _sizes(images.shape[2:], attrs) if isinstance(size, int)]
-    return [(axis, _bins(images.shape[axis], size)) for axis, size in enumerate(sizes, 2)]
+    sizes = [size for size in sizes_of(images.shape[2:], attrs) if isinstance(size, int)]
+    return [(axis, bins_of(images.shape[axis], size)) for axis, size in enumerate(sizes, 2)]
 
 
 def _fold(rule: np.ufunc, data: Array, axis: int, bins: Sequence[slice]) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from apass.relay.ir.ndarray import Array
 from apass.relay.op.nn.conv.kernel import accumulator
 
-__all__ = ["Slide", "average_windows", "averaged", "lowest", "max_windows", "summable"]
+__all__ = ["Slide", "average_windows", "averaged", "lowest", "max_windows", "padded", "summable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,11 @@ class Slide:
     def extent(self) -> int:
         """The length that all windows cover together."""
         return (self.count - 1) * self.stride + (self.size - 1) * self.dilation + 1
+
+    def added(self, length: int) -> tuple[int, int]:
+        """Return how many elements are added before and after a dimension."""
+        low = self.sides[0]
+        return low, max(0, self.extent - low - length)
 
     def positions(self, tap: int) -> slice:
         """Return the positions of element number `tap` of all windows."""
@@ -97,8 +102,7 @@ def averaged(total: Array, count: Array, dtype: str) -> Array:
 
 
 def _slide(fold: np.ufunc, data: Array, axis: int, slide: Slide, value: float) -> Array:
-    low = slide.sides[0]
-    whole = _padded(data, axis, low, max(0, slide.extent - low - data.shape[axis]), value)
+    whole = padded(data, axis, *slide.added(data.shape[axis]), value)
     lead = (slice(None),) * axis
     out = whole[(*lead, slide.positions(0))].copy()
     for tap in range(1, slide.size):
@@ -106,11 +110,12 @@ def _slide(fold: np.ufunc, data: Array, axis: int, slide: Slide, value: float) -
     return out
 
 
-def _padded(data: Array, axis: int, low: int, high: int, value: float) -> Array:
+def padded(data: Array, axis: int, low: int, high: int, value: float) -> Array:
+    """Return the data with `low` elements before an axis and `high` after it."""
     if not low and not high:
         return data
     shape = list(data.shape)
     shape[axis] += low + high
-    padded = np.full(shape, value, data.dtype)
-    padded[(*(slice(None),) * axis, slice(low, low + data.shape[axis]))] = data
-    return padded
+    out = np.full(shape, value, data.dtype)
+    out[(*(slice(None),) * axis, slice(low, low + data.shape[axis]))] = data
+    return out

@@ -27,6 +27,8 @@ __all__ = [
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
+    "pooled_type",
+    "slides_of",
 ]
 
 
@@ -119,7 +121,7 @@ class AvgPool3DAttrs(MaxPool3DAttrs):
 def _define(name: str, attrs_type: type[PoolAttrs], rank: int, statistic: str) -> Op:
     def relation(types: Sequence[Type], attrs: PoolAttrs) -> Sequence[Type | None] | None:
         data, _ = tensors(name, types)
-        return None if data is None else [None, _pooled(name, rank, data, attrs)]
+        return None if data is None else [None, pooled_type(name, rank, data, attrs)]
 
     return register_op(
         name,
@@ -133,7 +135,13 @@ def _define(name: str, attrs_type: type[PoolAttrs], rank: int, statistic: str) -
     )
 
 
-def _pooled(op: str, rank: int, data: TensorType, attrs: PoolAttrs) -> TensorType:
+def pooled_type(op: str, rank: int, data: TensorType, attrs: PoolAttrs) -> TensorType:
+    """Return the type of the result of pooling over `rank` spatial dimensions.
+
+    Raises:
+        TypeInferenceError: if the attributes do not fit the data.
+
+    """
     check_windows(op, rank, attrs)
     plain = DATA_LAYOUTS[rank]
     src = layout_like(op, "layout", attrs.layout, plain)
@@ -150,14 +158,18 @@ def _counts(op: str, lengths: Sequence[Dim], attrs: PoolAttrs) -> list[Dim]:
     return [window_count(op, *axis, ceil=attrs.ceil_mode) for axis in axes]
 
 
-def _compute(attrs: PoolAttrs, data: Array) -> Array:
-    rank = len(attrs.pool_size)
-    plain, src = DATA_LAYOUTS[rank], parse_layout(attrs.layout)
-    images = convert_array(data, src, plain)
-    counts = [count for count in _counts("pooling", images.shape[2:], attrs) if isinstance(count, int)]
-    sides = both_sides(attrs.padding, rank)
+def slides_of(lengths: Sequence[int], attrs: PoolAttrs) -> list[Slide]:
+    """Return the windows along each spatial dimension."""
+    counts = [count for count in _counts("pooling", lengths, attrs) if isinstance(count, int)]
+    sides = both_sides(attrs.padding, len(attrs.pool_size))
     axes = zip(attrs.pool_size, attrs.strides, attrs.dilation, sides, counts, strict=True)
-    slides = [Slide(*axis) for axis in axes]
+    return [Slide(*axis) for axis in axes]
+
+
+def _compute(attrs: PoolAttrs, data: Array) -> Array:
+    plain, src = DATA_LAYOUTS[len(attrs.pool_size)], parse_layout(attrs.layout)
+    images = convert_array(data, src, plain)
+    slides = slides_of(images.shape[2:], attrs)
     if isinstance(attrs, AvgPool1DAttrs | AvgPool2DAttrs | AvgPool3DAttrs):
         out = average_windows(images, slides, include_pad=attrs.count_include_pad)
     else:
