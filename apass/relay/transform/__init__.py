@@ -17,6 +17,8 @@ from apass.relay.transform import mixed_precision
 from apass.relay.transform.alter_op_layout import AlterOpLayout
 from apass.relay.transform.annotate_spans import AnnotateSpans
 from apass.relay.transform.annotate_target import AnnotateTarget
+from apass.relay.transform.autodiff.first_order import FirstOrderGradient
+from apass.relay.transform.autodiff.gradient import gradient
 from apass.relay.transform.build_config import build_config
 from apass.relay.transform.canonicalize_cast import CanonicalizeCast
 from apass.relay.transform.canonicalize_ops import CanonicalizeOps
@@ -94,6 +96,7 @@ __all__ = [
     "EliminateCommonSubexpr",
     "EtaExpand",
     "FastMath",
+    "FirstOrderGradient",
     "FoldConstant",
     "FoldConstantExpr",
     "FoldExplicitPadding",
@@ -132,6 +135,7 @@ __all__ = [
     "build_config",
     "fold_constant",
     "function_pass",
+    "gradient",
     "mixed_precision",
     "module_pass",
     "recast",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from functools import partial
-from typing import TypeVar, overload
+from typing import TypeAlias, TypeVar, overload
 
 from apass.errors import PassRegistrationError
 from apass.relay.ir.attrs import Attrs

@@ -1,0 +1,1 @@
+"""Automatic differentiation in reverse mode: first and higher order."""
