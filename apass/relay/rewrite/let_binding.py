@@ -1,11 +1,12 @@
 """Binding of expressions to variables in their home scopes, for the normal forms."""
 
 from collections.abc import Callable, Collection, Iterator
+from copy import copy
 from typing import Final, Self
 
 from apass.relay.dataflow.scopes import Enter, HomeScope, evaluation_order, home_scopes, scope_parts
 from apass.relay.ir.adt import Clause, Constructor, Match
-from apass.relay.ir.expr import Expr, GlobalVar, If, Let, Op, Var
+from apass.relay.ir.expr import Expr, GlobalVar, If, Let, Op, Var, set_field
 from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.visitors.expr_functor import ExprMutator
@@ -24,15 +25,29 @@ def convert_body(expr: Expr, convert: Callable[[Expr], Expr]) -> Expr:
 def convert_bodies(mod: IRModule, convert: Callable[[Expr], Expr]) -> IRModule:
     """Return a module with its bodies converted, except those of external functions.
 
-    These are compiled by another compiler.
+    These are compiled by another compiler. As in TVM, a converted function has no types.
     """
     updates: dict[str, Expr] = {}
     for gvar in mod.get_global_vars():
         func = mod[gvar]
         new = func if "Compiler" in func.attrs else convert_body(func, convert)
         if new is not func:
-            updates[gvar.name_hint] = new
+            updates[gvar.name_hint] = _TypeRemover().visit(new)
     return mod.with_functions(updates) if updates else mod
+
+
+class _TypeRemover(ExprMutator):
+    """Removes the types of all expressions outside of kernels."""
+
+    def visit(self, expr: Expr) -> Expr:
+        if expr in self.memo_map or (isinstance(expr, Function) and _is_primitive(expr)):
+            return self.memo_map.setdefault(expr, expr)
+        new = super().visit(expr)
+        if new.checked_type_ is not None and new.children:
+            new = copy(new)
+            set_field(new, "checked_type_", None)
+            self.memo_map[expr] = new
+        return new
 
 
 def _with_body(func: Function, body: Expr) -> Function:

@@ -9,10 +9,12 @@ from apass.relay.analysis.queries import check_basic_block_normal_form
 from apass.relay.errors import NormalFormError
 from apass.relay.expr import Call, Expr, GlobalVar, If, Let, Tuple, TupleGetItem
 from apass.relay.function import Function
+from apass.relay.ir.calls import op_name
 from apass.relay.ir.expr import RefCreate, RefRead, RefWrite, const, var
 from apass.relay.ir.module import IRModule
+from apass.relay.ir.post_order import post_order
 from apass.relay.op.elementwise.arithmetic import add, multiply
-from apass.relay.op.elementwise.math import exp, negative
+from apass.relay.op.elementwise.math import exp, negative, sqrt
 from apass.relay.structural.equality import structural_equal
 from apass.relay.testing.programs import Program, programs
 from apass.relay.transform.normal_forms.anf import ToANormalForm, ToANormalFormExpr, to_a_normal_form
@@ -168,14 +170,21 @@ def test_basic_blocks_keep_variable_of_variable() -> None:
     assert_becomes(result, lets((A, X), (B, exp(X)), If(CONDITION, add(B, A), B)))
 
 
-def test_basic_blocks_leave_new_nodes_untyped() -> None:
+@pytest.mark.parametrize("pass_", [ToBasicBlockNormalForm(), ToANormalForm()])
+def test_converted_function_has_no_types(pass_: apass.Pass[IRModule]) -> None:
     x, c = var("x", shape=(2,)), var("c", shape=(), dtype="bool")
-    shared = exp(x)
-    mod = infer_module(IRModule.from_expr(Function([x, c], If(c, shared, negative(shared)))))
-    after = apass.run(ToBasicBlockNormalForm(), mod)["main"]
+    shared = exp(add(x, x))
+    kernel = Function([x], sqrt(x), attrs={"Primitive": 1})
+    expr = If(c, Call(kernel, [shared]), negative(shared))
+    mod = infer_module(IRModule.from_expr(Function([x, c], expr)))
+    after = apass.run(pass_, mod)["main"]
     assert isinstance(after.body, Let)
-    assert after.body.var.type_annotation is None
-    assert [node.checked_type_ for node in (after, after.body, after.body.body)] == [None] * 3
+    typed = [node for node in post_order(after) if node.children and node.checked_type_ is not None]
+    # A kernel is left as it is.
+    assert [node.attrs.get("Primitive") for node in typed if isinstance(node, Function)] == [1]
+    assert [op_name(node) for node in typed if not isinstance(node, Function)] == ["sqrt"]
+    in_form = infer_module(apass.run(pass_, mod))
+    assert apass.run(pass_, in_form) is in_form
 
 
 @pytest.mark.parametrize(
