@@ -334,8 +334,20 @@ def test_comparing_other_object_raises() -> None:
         structural_equal([{1}], [{1}])
 
 
-@pytest.mark.parametrize("wrap", [lambda attrs: attrs, lambda attrs: Call(OP, [], attrs), lambda attrs: [attrs, attrs]])
-def test_floats_are_equal_within_a_tolerance(wrap: Callable[[object], object]) -> None:
+def itself(attrs: Attrs) -> object:
+    return attrs
+
+
+def in_call(attrs: Attrs) -> object:
+    return Call(OP, [], attrs)
+
+
+def in_list(attrs: Attrs) -> object:
+    return [attrs, attrs]
+
+
+@pytest.mark.parametrize("wrap", [itself, in_call, in_list])
+def test_floats_are_equal_within_a_tolerance(wrap: Callable[[Attrs], object]) -> None:
     rates = [PoolAttrs(rate=0.5), PoolAttrs(rate=0.5 + 5e-10), PoolAttrs(rate=0.5 + 2e-9)]
     first, near, far = map(wrap, rates)
     assert equal(first, near)

@@ -1,10 +1,10 @@
 """`Schema`: the type key and the fields of each class of nodes in JSON."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
-from operator import add, attrgetter, floordiv, mod, mul, sub
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any as Anything
 from typing import Final, TypeAlias, get_type_hints
@@ -298,6 +298,15 @@ def _computed(operation: Callable[[Dim, Dim], Dim]) -> Callable[..., Dim]:
     return make
 
 
+_DIM_OPERATIONS: Final[Sequence[tuple[type[DimOperation], str, Callable[[Dim, Dim], Dim]]]] = (
+    (_Sum, "Add", lambda a, b: a + b),
+    (_Difference, "Sub", lambda a, b: a - b),
+    (_Product, "Mul", lambda a, b: a * b),
+    (_Quotient, "FloorDiv", lambda a, b: a // b),
+    (_Remainder, "FloorMod", lambda a, b: a % b),
+)
+
+
 def _any(dtype: str) -> Any:
     return Any()
 
@@ -379,13 +388,7 @@ _BY_CLASS: Final[Mapping[type, Schema]] = dict(
         _schema(SizeVar, "tir.SizeVar", "dtype:dtype name (type_annotation) (span)"),
         *(
             _schema(kind, f"tir.{key}", "dtype:dtype a b (span)", _computed(operation), a=Dim, b=Dim)
-            for kind, key, operation in (
-                (_Sum, "Add", add),
-                (_Difference, "Sub", sub),
-                (_Product, "Mul", mul),
-                (_Quotient, "FloorDiv", floordiv),
-                (_Remainder, "FloorMod", mod),
-            )
+            for kind, key, operation in _DIM_OPERATIONS
         ),
         _schema(Any, "tir.Any", "dtype:dtype (span)", _any, dtype=str),
         _schema(
