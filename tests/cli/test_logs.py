@@ -19,7 +19,11 @@ def test_info_logs_the_end_of_each_pass(tmp_path: Path, backend: str) -> None:
     ]
     outer = "TIME INFO    apass.pass pass_finished pass_name=sequential pass_path=0:sequential"
     inner = outer.replace("name=sequential", "name=FoldConstant") + "/0:FoldConstant"
-    assert lines == [f"{line} module_name=m.relay seconds=N changed=True" for line in (inner, outer)]
+    typing = inner.replace("name=FoldConstant", "name=InferType") + "/0:InferType"
+    assert lines == [
+        f"{typing} module_name=m.relay seconds=N changed=False",
+        *(f"{line} module_name=m.relay seconds=N changed=True" for line in (inner, outer)),
+    ]
     logger = logging.getLogger("apass")
     assert (logger.level, logger.handlers, logger.propagate) == (logging.NOTSET, [], True)
 

@@ -28,6 +28,8 @@ def test_timing_without_value_shows_the_tree(tmp_path: Path, backend: str) -> No
         "wall ms busy ms waiting ms of parent pass",
         "# sequential",
         "#   FoldConstant",
+        "#     InferType",
+        "#     (hooks of instruments)",
         "#   (hooks of instruments)",
     ]
     assert after_totals(apass("opt", source, "-p", "FoldConstant", "--timing=tree").stdout) == after_totals(out)
@@ -47,6 +49,7 @@ def test_timing_list_shows_passes_modules_and_functions(tmp_path: Path, backend:
     ]
     assert sorted(line for line in shown if line.startswith("#")) == [
         "# FoldConstant (2 calls)",
+        "# InferType (2 calls)",
         "# a.relay",
         "# a.relay:main  sequential/FoldConstant",
         "# b.relay",

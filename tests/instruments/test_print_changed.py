@@ -60,6 +60,33 @@ async def test_composite_pass_is_printed_for_its_own_change() -> None:
     assert text == dedent(expected)
 
 
+@apass.module_pass(opt_level=0)
+def Check(mod: Module, ctx: apass.PassContext) -> Module:
+    return mod
+
+
+@apass.module_pass(opt_level=0)
+async def Checked(mod: Module, ctx: apass.PassContext) -> Module:
+    return await Check({**mod, "own": 1})
+
+
+async def test_change_before_inner_pass_is_printed() -> None:
+    text = await printed(Checked, {"f": 1})
+    assert text == "IR changed by Checked\n@@ -0,0 +1 @@ own\n+own: 1\n\n"
+
+
+@apass.module_pass(opt_level=0)
+async def Finished(mod: Module, ctx: apass.PassContext) -> Module:
+    return await Increment({**mod, "own": 1})
+
+
+async def test_change_continued_by_inner_pass_is_printed_whole() -> None:
+    text = await printed(Finished, {"f": 1})
+    titles = [line for line in text.splitlines() if line.startswith("IR changed by")]
+    assert titles == ["IR changed by Increment", "IR changed by Finished"]
+    assert text.rpartition("IR changed by")[2].count("\n+own: 2") == 1
+
+
 async def test_race_is_not_printed_for_its_winner() -> None:
     text = await printed(apass.Race([Keep, Increment], key=lambda mod: -mod["f"]), {"f": 1})
     assert text == "IR changed by Increment\n@@ -1 +1 @@ f\n-f: 1\n+f: 2\n\n"

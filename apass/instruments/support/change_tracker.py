@@ -44,7 +44,8 @@ class ChangeTracker:
         """Return the module that the pass's own work began with.
 
         - For a Sequential, this is `result`: its inner passes made all changes.
-        - For a pass that calls no other pass, this is its input.
+        - For a pass that calls no other pass, this is its input, as for a pass that calls others on modules that it
+          made.
         - If the pass was not seen to begin, this is `result`.
         """
         with self._lock:
@@ -54,8 +55,10 @@ class ChangeTracker:
             if caller is not None:
                 if caller.latest is mod:
                     caller.latest = result
-                else:
+                elif result is not mod and (mod is caller.first or any(mod is other for other in caller.others)):
                     caller.others.append(result)
+                # Otherwise the caller made `mod` itself. A Relay function pass, for example, infers the types of its
+                # result. The whole change is that of the caller.
             if state is None:
                 return result
             # A Race returns the result of one alternative. That alternative has been credited with the change.

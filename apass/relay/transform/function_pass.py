@@ -37,6 +37,9 @@ class FunctionPass(AnyFunctionPass[IRModule, Function]):
 
     """
 
+    module_type = IRModule
+    """The class of modules that the pass takes."""
+
     async def transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
         """Transform the functions concurrently, and infer the types of the result."""
         check_is_module(self.info.name, mod)

@@ -22,6 +22,9 @@ class ModulePass(AnyModulePass[IRModule]):
     On any other input it raises AdapterError, a TypeError.
     """
 
+    module_type = IRModule
+    """The class of modules that the pass takes."""
+
     def transform(self, mod: IRModule, ctx: PassContext) -> IRModule | Awaitable[IRModule]:
         """Check the input, and transform it."""
         check_is_module(self.info.name, mod)
@@ -49,6 +52,6 @@ def check_is_module(name: str, value: object) -> None:
     kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
     raise AdapterError(
         f"pass {name!r} requires an apass.relay.IRModule, got {kind}; translate an ONNX model with "
-        "apass.relay.frontend.from_onnx(model) (on the command line: apass opt --to relay), or build a module with "
-        "IRModule({'main': func}) or IRModule.from_expr(expr)"
+        "apass.relay.frontend.from_onnx(model) (the command line does so if no pass of ONNX comes first), or build a "
+        "module with IRModule({'main': func}) or IRModule.from_expr(expr)"
     )
