@@ -5,7 +5,10 @@ from apass.core.pass_factories import find_factory
 
 NAMES = sorted(name for name in apass.list_passes() if find_factory(name).__module__.startswith("apass.relay."))
 
-EXACT = [name for name in NAMES if name != "ToMixedPrecision"]
-"""The passes that keep types and values. ToMixedPrecision rounds, and takes no calls of global functions."""
+EXACT = [name for name in NAMES if name not in ("FirstOrderGradient", "ToMixedPrecision")]
+"""The passes that keep types and values.
+
+FirstOrderGradient adds gradients to the result. ToMixedPrecision rounds, and takes no calls of global functions.
+"""
 COMPOSABLE = [name for name in EXACT if name != "MergeCompilerRegions"]
 """The passes that accept the result of any other. MergeCompilerRegions needs the marks as AnnotateTarget set them."""

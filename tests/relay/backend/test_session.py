@@ -83,7 +83,7 @@ def test_session_is_loaded_once_until_module_changes(monkeypatch: pytest.MonkeyP
     [
         ((ONE_TWO,), {}, "no argument for y"),
         ((ONE_TWO, ONE_TWO, ONE_TWO), {}, "requires 2 arguments, got 3"),
-        ((np.ones(3, "float32"), ONE_TWO), {}, r"argument 'x' must be of type Tensor\[\(2\), float32\]"),
+        ((np.ones(3, "float32"), ONE_TWO), {}, r"argument x must be of type Tensor\[\(2\), float32\]"),
         ((ONE_TWO,), {"z": 1}, "'z' is not a remaining parameter"),
     ],
 )

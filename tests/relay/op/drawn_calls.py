@@ -141,12 +141,12 @@ def _device_copy(draw: Draw) -> Built:
     return op.device_copy(draw.tensor(draw.shape()), "cpu", "cuda")
 
 
-def _mark(name: str) -> Callable[[Draw], Built]:
-    return lambda draw: getattr(op.annotation, name)(draw.tensor(draw.shape()), "dnnl")
+def _kept(name: str, *more: object) -> Callable[[Draw], Built]:
+    return lambda draw: getattr(op.annotation, name)(draw.tensor(draw.shape()), *more)
 
 
-def _stop_fusion(draw: Draw) -> Built:
-    return op.annotation.stop_fusion(draw.tensor(draw.shape()))
+def _debug(draw: Draw) -> Built:
+    return op.debug(draw.tensor(draw.shape()), lambda value: None)
 
 
 CALLS: Final[Mapping[str, Callable[[Draw], Built]]] = {
@@ -159,15 +159,20 @@ CALLS: Final[Mapping[str, Callable[[Draw], Built]]] = {
     **{name: _reduction(name, "bool") for name in ("all", "any")},
     **{name: _reduction(name, arg=True) for name in ("argmax", "argmin")},
     **SHAPE_CALLS,
-    "annotation.compiler_begin": _mark("compiler_begin"),
-    "annotation.compiler_end": _mark("compiler_end"),
-    "annotation.stop_fusion": _stop_fusion,
+    "annotation.compiler_begin": _kept("compiler_begin", "dnnl"),
+    "annotation.compiler_end": _kept("compiler_end", "dnnl"),
+    "annotation.bitpack_end": _kept("bitpack_end"),
+    "annotation.bitpack_start": _kept("bitpack_start"),
+    "annotation.cast_hint": _kept("cast_hint", "int8"),
+    "annotation.checkpoint": _kept("checkpoint"),
+    "annotation.stop_fusion": _kept("stop_fusion"),
     "bitwise_not": _unary("bitwise_not", "int32", "uint8", "bool"),
     "cast": _cast,
     "cast_like": _cast_like,
     "clip": _clip,
     "cumprod": _scan(op.cumprod),
     "cumsum": _scan(op.cumsum),
+    "debug": _debug,
     "device_copy": _device_copy,
     "fixed_point_multiply": _fixed_point_multiply,
     "logical_not": _unary("logical_not", "bool"),

@@ -106,7 +106,7 @@ nn.conv1d_transpose(data, weight, strides=(1,), padding=(0,), dilation=(1,), gro
 nn.conv2d(data, weight, strides=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, channels=None, kernel_size=None,
     data_layout='NCHW', kernel_layout='OIHW', out_layout='', out_dtype='')
 nn.conv2d_transpose(data, weight, strides=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, channels=None,
-    kernel_size=None, data_layout='NCHW', kernel_layout='OIHW', out_layout='', output_padding=(0, 0), out_dtype='')
+    kernel_size=None, data_layout='NCHW', kernel_layout='IOHW', out_layout='', output_padding=(0, 0), out_dtype='')
 nn.conv3d(data, weight, strides=(1, 1, 1), padding=(0, 0, 0), dilation=(1, 1, 1), groups=1, channels=None,
     kernel_size=None, data_layout='NCDHW', kernel_layout='OIDHW', out_layout='', out_dtype='')
 nn.conv3d_transpose(data, weight, strides=(1, 1, 1), padding=(0, 0, 0), dilation=(1, 1, 1), groups=1, channels=None,

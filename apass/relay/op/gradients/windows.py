@@ -13,7 +13,7 @@ from apass.relay.op.elementwise.convert import cast_like, zeros_like
 from apass.relay.op.gradients.nn import multiply_axis
 from apass.relay.op.gradients.support import static_shape
 from apass.relay.op.nn.conv.conv import KERNEL_LAYOUTS, ConvAttrs
-from apass.relay.op.nn.conv.transpose import ConvTransposeAttrs
+from apass.relay.op.nn.conv.transpose import TRANSPOSED_KERNEL_LAYOUTS, ConvTransposeAttrs
 from apass.relay.op.nn.pool.adaptive import AdaptivePoolAttrs, bins_of, sizes_of
 from apass.relay.op.nn.pool.global_pool import GlobalPool2DAttrs
 from apass.relay.op.nn.pool.grad import avg_pool2d_grad, max_pool2d_grad
@@ -88,7 +88,9 @@ class _Convolution:
             length - ((count - 1) * stride + (size - 1) * gap + 1 - sum(sides))
             for length, count, stride, size, gap, sides in axes
         )
-        return self._call("_transpose", grad, weight, attrs.strides, attrs.dilation, output_padding=rest)
+        layout = TRANSPOSED_KERNEL_LAYOUTS[self.rank].name
+        options = {"output_padding": rest, "kernel_layout": layout}
+        return self._call("_transpose", grad, weight, attrs.strides, attrs.dilation, **options)
 
     def weight_gradient(self, grad: Expr, data: Expr) -> Expr:
         """Return the gradient of the weight for the gradient of the result.
@@ -148,7 +150,7 @@ def _conv(orig: Call, grad: Expr) -> Sequence[Expr]:
 def _conv_transpose(orig: Call, grad: Expr) -> Sequence[Expr]:
     attrs, (data, weight) = attrs_of(orig, ConvTransposeAttrs), orig.args
     op = f"nn.conv{len(attrs.strides)}d_transpose"
-    plain, kernel = DATA_LAYOUTS[len(attrs.strides)].name, KERNEL_LAYOUTS[len(attrs.strides)].name
+    plain, kernel = DATA_LAYOUTS[len(attrs.strides)].name, TRANSPOSED_KERNEL_LAYOUTS[len(attrs.strides)].name
     out_layout = attrs.out_layout or attrs.data_layout
     # The convolution whose transpose this is goes from the shape of the result to that of the data.
     convolution = _Convolution(

@@ -10,10 +10,10 @@ from apass.relay.backend.onnx.convert.shape import in_layout
 from apass.relay.backend.onnx.graph import Tensor
 from apass.relay.backend.onnx.site import Site, Table
 from apass.relay.ir.ty import Dim
-from apass.relay.op.define.layout import convert_shape, parse_layout
+from apass.relay.op.define.layout import Layout, convert_shape, parse_layout
 from apass.relay.op.nn.conv.conv import KERNEL_LAYOUTS, ConvAttrs
 from apass.relay.op.nn.conv.deformable import DeformableConv2DAttrs
-from apass.relay.op.nn.conv.transpose import ConvTransposeAttrs
+from apass.relay.op.nn.conv.transpose import TRANSPOSED_KERNEL_LAYOUTS, ConvTransposeAttrs
 from apass.relay.op.nn.windows import DATA_LAYOUTS, padding_of
 
 __all__ = ["TABLE", "from_plain", "to_plain"]
@@ -32,8 +32,8 @@ def from_plain(site: Site, tensor: Tensor, layout: str, rank: int) -> Tensor:
     return in_layout(site, tensor, convert_shape(site.result.shape, dst, plain), plain, dst)
 
 
-def _weight(site: Site, index: int, layout: str, rank: int) -> tuple[Tensor, tuple[Dim, ...]]:
-    src, plain = parse_layout(layout), KERNEL_LAYOUTS[rank]
+def _weight(site: Site, index: int, layout: str, plain: Layout) -> tuple[Tensor, tuple[Dim, ...]]:
+    src = parse_layout(layout)
     shape = site.shape(index)
     return in_layout(site, site[index], shape, src, plain), convert_shape(shape, src, plain)
 
@@ -43,7 +43,7 @@ def conv(site: Site) -> Tensor:
     attrs = site.attrs(ConvAttrs)
     rank = len(attrs.strides)
     data, dims = to_plain(site, 0, attrs.data_layout, rank)
-    weight, kernel = _weight(site, 1, attrs.kernel_layout, rank)
+    weight, kernel = _weight(site, 1, attrs.kernel_layout, KERNEL_LAYOUTS[rank])
     if dims[1] == attrs.groups and kernel[1] != 1:
         # Relay has the channel multiplier of a depthwise convolution in the second axis.
         window = site.static_dims(kernel[2:])
@@ -116,7 +116,7 @@ def conv_transpose(site: Site) -> Tensor:
     attrs = site.attrs(ConvTransposeAttrs)
     rank = len(attrs.strides)
     data, _ = to_plain(site, 0, attrs.data_layout, rank)
-    weight, kernel = _weight(site, 1, attrs.kernel_layout, rank)
+    weight, kernel = _weight(site, 1, attrs.kernel_layout, TRANSPOSED_KERNEL_LAYOUTS[rank])
     dtype = attrs.out_dtype or site.type().dtype
     result = site.builder.emit(
         "ConvTranspose",
@@ -137,7 +137,7 @@ def deformable_conv(site: Site) -> Tensor:
     attrs = site.attrs(DeformableConv2DAttrs)
     data, _ = to_plain(site, 0, attrs.data_layout, 2)
     offset, _ = to_plain(site, 1, attrs.data_layout, 2)
-    weight, kernel = _weight(site, 2, attrs.kernel_layout, 2)
+    weight, kernel = _weight(site, 2, attrs.kernel_layout, KERNEL_LAYOUTS[2])
     result = site.builder.emit(
         "DeformConv",
         data,

@@ -22,6 +22,7 @@ from apass.relay.op.nn.relations import layout_like, must_divide, must_fit, out_
 from apass.relay.op.nn.windows import DATA_LAYOUTS, both_sides, check_windows, ints, padding_of, spans
 
 __all__ = [
+    "TRANSPOSED_KERNEL_LAYOUTS",
     "Conv1DTransposeAttrs",
     "Conv2DTransposeAttrs",
     "Conv3DTransposeAttrs",
@@ -31,7 +32,7 @@ __all__ = [
     "conv3d_transpose",
 ]
 
-KERNEL_LAYOUTS: Final[tuple[Layout, ...]] = tuple(map(parse_layout, ("OI", "OIW", "IOHW", "OIDHW")))
+TRANSPOSED_KERNEL_LAYOUTS: Final[tuple[Layout, ...]] = tuple(map(parse_layout, ("OI", "OIW", "IOHW", "OIDHW")))
 """Plain layouts by number of spatial dimensions.
 
 The first axis is that of the channels of the data, the second that of the channels of the result.
@@ -138,7 +139,9 @@ def _relate(
         return None
     group_channels, *window = kernel
     layout = parse_layout(attrs.kernel_layout)
-    weight_shape = shape_in_layout(op, "the weight", (channels, group_channels, *window), KERNEL_LAYOUTS[rank], layout)
+    weight_shape = shape_in_layout(
+        op, "the weight", (channels, group_channels, *window), TRANSPOSED_KERNEL_LAYOUTS[rank], layout
+    )
     shape = (batch, product((group_channels, attrs.groups)), *_lengths(op, lengths, window, attrs))
     result = out_type(shape_in_layout(op, "the result", shape, plain, dst), attrs.out_dtype, data)
     return [None, must_fit(op, "the weight", weight, TensorType(weight_shape, data.dtype)), result]
@@ -149,13 +152,13 @@ def _kernel(op: str, rank: int, weight: TensorType | None, attrs: ConvTransposeA
 
     Return None if neither the weight nor the attributes contain them.
     """
-    layout = layout_like(op, "kernel_layout", attrs.kernel_layout, KERNEL_LAYOUTS[rank])
+    layout = layout_like(op, "kernel_layout", attrs.kernel_layout, TRANSPOSED_KERNEL_LAYOUTS[rank])
     if attrs.channels is not None:
         must_divide(op, "the number of output channels", attrs.channels, attrs.groups)
     group_channels = None if attrs.channels is None else attrs.channels // attrs.groups
     if weight is None:
         return None if group_channels is None or attrs.kernel_size is None else (group_channels, *attrs.kernel_size)
-    _, depth, *window = shape_in_layout(op, "the weight", weight.shape, layout, KERNEL_LAYOUTS[rank])
+    _, depth, *window = shape_in_layout(op, "the weight", weight.shape, layout, TRANSPOSED_KERNEL_LAYOUTS[rank])
     return (
         depth if group_channels is None else group_channels,
         *(window if attrs.kernel_size is None else attrs.kernel_size),
@@ -180,7 +183,7 @@ def _compute(attrs: ConvTransposeAttrs, data: Array, weight: Array) -> Array:
     plain, dst = DATA_LAYOUTS[rank], parse_layout(attrs.out_layout or attrs.data_layout)
     dtype = attrs.out_dtype or str(data.dtype)
     images = convert_array(data, parse_layout(attrs.data_layout), plain).astype(accumulator(dtype), copy=False)
-    taps = convert_array(weight, parse_layout(attrs.kernel_layout), KERNEL_LAYOUTS[rank])
+    taps = convert_array(weight, parse_layout(attrs.kernel_layout), TRANSPOSED_KERNEL_LAYOUTS[rank])
     taps = taps.astype(accumulator(dtype), copy=False)
     sides, extra = both_sides(attrs.padding, rank), attrs.output_padding
     out = convolve_transposed(images, taps, attrs.strides, sides, attrs.dilation, attrs.groups, extra)
