@@ -155,7 +155,7 @@ def _attrs(
 
 def resize1d(
     data: Expr,
-    size: int | Iterable[int] | Constant,
+    size: Dim | Iterable[Dim] | Constant,
     layout: str = "NCW",
     method: str = "linear",
     coordinate_transformation_mode: str = "half_pixel",
@@ -210,7 +210,7 @@ def resize2d(
 
 def resize3d(
     data: Expr,
-    size: int | Iterable[int] | Constant,
+    size: Dim | Iterable[Dim] | Constant,
     layout: str = "NCDHW",
     method: str = "linear",
     coordinate_transformation_mode: str = "half_pixel",

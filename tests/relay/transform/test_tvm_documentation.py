@@ -64,13 +64,16 @@ async def test_sequential_folds_and_normalizes() -> None:
     mod = relay.IRModule.from_expr(relay.Function([x], relay.multiply(x, total)))
     seq = transform.Sequential([relay.transform.FoldConstant(), relay.transform.ToANormalForm()])
     new_mod = await seq(mod)
-    assert new_mod.astext() == """#[version = "0.0.5"]
+    assert (
+        new_mod.astext()
+        == """#[version = "0.0.5"]
 def @main(%x: Tensor[(2), float32]) -> Tensor[(2), float32] {
   let %x1 = 3f;
   let %x2 = multiply(%x, %x1);
   %x2
 }
 """
+    )
 
 
 async def test_printed_ir_and_context_have_names_of_tvm() -> None:

@@ -5,6 +5,6 @@ in TVM 0.8, and others whose gradients are short.
 """
 
 from apass.relay.op.define.registry import FPrimalGradient
-from apass.relay.op.gradients import elementwise, index, nn, reduce, shape, windows
+from apass.relay.op.gradients import elementwise, index, nn, reduce, separable, shape, windows
 
-__all__ = ["FPrimalGradient", "elementwise", "index", "nn", "reduce", "shape", "windows"]
+__all__ = ["FPrimalGradient", "elementwise", "index", "nn", "reduce", "separable", "shape", "windows"]

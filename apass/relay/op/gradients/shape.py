@@ -3,12 +3,15 @@
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
+import numpy as np
+
 from apass.relay.ir.calls import attrs_of, call_op
 from apass.relay.ir.expr import Call, Expr, Tuple
 from apass.relay.ir.ty import TensorType, TupleType
 from apass.relay.op.define.dims import axis_of
 from apass.relay.op.define.registry import register_gradient
 from apass.relay.op.elementwise.convert import cast_like, zeros_like
+from apass.relay.op.gradients.separable import pad_gradient
 from apass.relay.op.gradients.support import rank_of, register_zero, static_shape
 from apass.relay.op.nn.pad import PadAttrs
 from apass.relay.op.nn.space.batch import (
@@ -214,7 +217,7 @@ def _strided_set(orig: Call, grad: Expr) -> Sequence[Expr]:
 def _pad(orig: Call, grad: Expr) -> Sequence[Expr]:
     value, attrs = orig.args[1], attrs_of(orig, PadAttrs)
     if attrs.pad_mode != "constant":
-        raise ValueError(f"nn.pad has a gradient only in mode constant, got {attrs.pad_mode!r}")
+        return [pad_gradient(orig, grad, attrs.pad_width, np.zeros(())), zeros_like(value)]
     unpadded = call_op(
         "nn.pad", grad, zeros_like(value), pad_width=tuple((-before, -after) for before, after in attrs.pad_width)
     )

@@ -271,9 +271,42 @@ def _depth_moves(mode: str) -> Iterator[tuple[str, Case]]:
     )
 
 
+def _padding(mode: str) -> tuple[str, Case]:
+    return "nn.pad", case(lambda x, v: nn.pad(x, [(1, 2), (-1, 1)], v, mode), (real(3, 4), real()))
+
+
+def _mirror(mode: str) -> tuple[str, Case]:
+    return "nn.mirror_pad", case(lambda x: nn.mirror_pad(x, [(1, 2), (0, 2)], mode), (real(3, 4),))
+
+
+def _upsampling(method: str) -> tuple[str, Case]:
+    return "nn.upsampling", case(lambda x: nn.upsampling(x, 2, 1.5, method=method), (real(1, 2, 3, 4),))
+
+
+def _cubic(mode: str) -> tuple[str, Case]:
+    return "image.resize2d", case(lambda x: op.image.resize2d(x, (5, 3), "NCHW", "cubic", mode), (real(1, 2, 3, 4),))
+
+
+def _resizes() -> Iterator[tuple[str, Case]]:
+    for method in ("nearest_neighbor", "bilinear", "bicubic"):
+        yield _upsampling(method)
+    yield "nn.upsampling", case(lambda x: nn.upsampling(x, 2, 2, "NHWC", "bilinear", True), (real(1, 3, 2, 2),))
+    volume = real(1, 1, 2, 2, 3)
+    yield "nn.upsampling3d", case(lambda x: nn.upsampling3d(x, 2, 1, 2, method="trilinear"), (volume,))
+    for mode in ("half_pixel", "align_corners", "asymmetric"):
+        yield _cubic(mode)
+    yield "image.resize2d", case(lambda x: op.image.resize2d(x, (2, 7), "NHWC", cubic_exclude=1), (real(1, 3, 4, 2),))
+    yield "image.resize1d", case(lambda x: op.image.resize1d(x, (5,), method="linear"), (real(2, 1, 3),))
+    yield "image.resize3d", case(lambda x: op.image.resize3d(x, (3, 2, 4), method="linear"), (volume,))
+
+
 def _moves() -> Iterator[tuple[str, Case]]:
     image = real(2, 4, 4, 2)
     yield "nn.pad", case(lambda x, v: nn.pad(x, [(1, 2), (-1, 1)], v), (real(2, 3), real()))
+    for mode in ("edge", "reflect"):
+        yield _padding(mode)
+    for mode in ("SYMMETRIC", "REFLECT"):
+        yield _mirror(mode)
     yield "nn.space_to_depth", case(lambda x: nn.space_to_depth(x, 2, "NHWC"), (image,))
     for mode in ("DCR", "CDR"):
         yield from _depth_moves(mode)
@@ -379,7 +412,7 @@ def _values() -> Iterator[tuple[str, Case]]:
 def _all() -> dict[str, list[Case]]:
     sources = (
         *(_convolutions, _pools, _norms, _products, _losses, _activations),
-        *(_moves, _computed_shapes, _indices, _values),
+        *(_moves, _resizes, _computed_shapes, _indices, _values),
     )
     cases: dict[str, list[Case]] = {}
     for source in sources:
