@@ -56,6 +56,8 @@ class IRModule(Displayed, Node):
         self._types: dict[str, TypeData] = {}
         self.source_map: dict[str, str] = {}
         """The source texts by source name, for diagnostics. Spans of nodes contain the names."""
+        self.is_typed: bool = False
+        """Whether type inference has checked all functions since the last change."""
         self._attrs = DictAttrs()
         for gvar, func in (functions or {}).items():
             self[gvar] = func
@@ -157,6 +159,7 @@ class IRModule(Displayed, Node):
         gvar = var if isinstance(var, GlobalVar) else existing[0] if existing else GlobalVar(name)
         func = val if isinstance(val, Function) else Function(free_vars(val), val, None, free_type_vars(val))
         self._functions[name] = (gvar, func)
+        self.is_typed = False
 
     def _add(self, var: str | GlobalVar | GlobalTypeVar, val: Expr | TypeData, update: bool = False) -> None:
         """Add a function or a data type; TVM's internal name of `mod[var] = val`.
@@ -236,6 +239,7 @@ class IRModule(Displayed, Node):
     def add_type(self, data: TypeData) -> None:
         """Add or replace the definition of a data type."""
         self._types[data.header.name_hint] = data
+        self.is_typed = False
 
     def get_global_var(self, name: str) -> GlobalVar:
         """Return the variable of a function. Raise KeyError if it does not exist."""

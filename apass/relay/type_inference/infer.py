@@ -29,6 +29,8 @@ def infer_module(mod: IRModule, *, trust: bool = True) -> IRModule:
         TypeInferenceError: if there are type errors. The message contains the errors of all functions.
 
     """
+    if trust and mod.is_typed:
+        return mod
     inference = _Inference(mod, trust)
     names = [gvar.name_hint for gvar in mod.get_global_vars()]
     typed = inference.infer_undeclared(names)
@@ -37,7 +39,10 @@ def infer_module(mod: IRModule, *, trust: bool = True) -> IRModule:
             typed |= inference.infer_together({name: mod[name]})
     inference.errors.throw(mod.source_map, names)
     changed = {name: typed[name] for name in names if typed[name] is not mod[name]}
-    return mod.with_functions(changed) if changed else mod
+    result = mod.with_functions(changed) if changed else mod
+    # Many passes require types, or infer them, and change nothing. Each check would visit every node again.
+    result.is_typed = True
+    return result
 
 
 def infer_function(func: Function, mod: IRModule) -> Function:

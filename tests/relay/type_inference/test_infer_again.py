@@ -215,3 +215,26 @@ def test_infer_function_agrees_with_infer_module(program: Program) -> None:
     mod, _ = program
     typed = infer_module(mod)
     assert all(structural_equal(infer_function(mod[gvar], mod), typed[gvar]) for gvar in mod.get_global_vars())
+
+
+def test_checked_module_is_not_visited_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    mod = infer_module(IRModule({"main": Function([X], add(X, X))}))
+    assert mod.is_typed
+    with monkeypatch.context() as patch:
+        patch.setattr("apass.relay.type_inference.infer.Inferencer", None)
+        assert infer_module(mod) is mod
+    assert not mod.copy().is_typed
+    assert not mod.without_functions(["main"]).is_typed
+
+
+def test_changed_module_is_checked_again() -> None:
+    callee = GlobalVar("callee")
+    functions: dict[str, Expr] = {"main": Function([X], Call(callee, [X])), "callee": Function([X], add(X, X))}
+    mod = infer_module(IRModule(functions))
+    y = var("y", shape=(5,))
+    mod[callee] = Function([y], add(y, y))
+    assert not mod.is_typed
+    with pytest.raises(TypeInferenceError, match="main"):
+        infer_module(mod)
+    mod[callee] = Function([X], multiply(X, X))
+    assert infer_module(mod)["main"].ret_type == X.type_annotation
