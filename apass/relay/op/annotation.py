@@ -9,7 +9,7 @@ import numpy as np
 from apass.errors import did_you_mean
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.calls import attrs_of, op_name
-from apass.relay.ir.expr import Call, Expr
+from apass.relay.ir.expr import Call, Expr, Op
 from apass.relay.ir.function import Function
 from apass.relay.ir.ndarray import Array
 from apass.relay.op.define.registry import register_op
@@ -97,15 +97,7 @@ def _keep(data: Array) -> Array:
     return data
 
 
-def _keep_in_region(attrs: CompilerAttrs, data: Array) -> Array:
-    return data
-
-
-def _keep_on_device(attrs: OnDeviceAttrs, data: Array) -> Array:
-    return data
-
-
-def _keep_with_hint(attrs: CastHintAttrs, data: Array) -> Array:
+def _keep_with_attrs(attrs: Attrs, data: Array) -> Array:
     return data
 
 
@@ -113,51 +105,34 @@ def _copy(attrs: DeviceCopyAttrs, data: Array) -> Array:
     return np.copy(data)
 
 
-_STOP_FUSION = register_op(
-    "annotation.stop_fusion",
-    arguments=("data",),
-    relation=identity_relation,
-    compute=_keep,
-    description="The tensor; it is not fused with the operators that use it.",
-)
-_CHECKPOINT = register_op(
+def _register(name: str, description: str, attrs_type: type[Attrs] | None = None, argument: str = "data") -> Op:
+    """Register an operator that returns its argument."""
+    return register_op(
+        name,
+        arguments=(argument,),
+        attrs_type=attrs_type,
+        relation=identity_relation,
+        compute=_keep if attrs_type is None else _keep_with_attrs,
+        description=description,
+    )
+
+
+_STOP_FUSION = _register("annotation.stop_fusion", "The tensor; it is not fused with the operators that use it.")
+_CHECKPOINT = _register(
     "annotation.checkpoint",
-    arguments=("data",),
-    relation=identity_relation,
-    compute=_keep,
-    description="The value; the gradient computes it again instead of storing what it was computed from.",
+    "The value; the gradient computes it again instead of storing what it was computed from.",
 )
-_CAST_HINT = register_op(
-    "annotation.cast_hint",
-    arguments=("data",),
-    attrs_type=CastHintAttrs,
-    relation=identity_relation,
-    compute=_keep_with_hint,
-    description="The tensor, with the element type that a quantizer may cast it to.",
+_CAST_HINT = _register(
+    "annotation.cast_hint", "The tensor, with the element type that a quantizer may cast it to.", CastHintAttrs
 )
-_BITPACK_START = register_op(
-    "annotation.bitpack_start",
-    arguments=("data",),
-    relation=identity_relation,
-    compute=_keep,
-    description="The tensor; its users up to a bitpack_end are packed.",
-)
-_BITPACK_END = register_op(
-    "annotation.bitpack_end",
-    arguments=("data",),
-    relation=identity_relation,
-    compute=_keep,
-    description="The tensor; its users are not packed.",
-)
-_ON_DEVICE = register_op(
-    "on_device",
-    arguments=("body",),
-    attrs_type=OnDeviceAttrs,
-    relation=identity_relation,
-    compute=_keep_on_device,
-    description="The tensor, computed on a device.",
-)
-_ON_DEVICE.set_attr("TNonComputational", True)
+_BITPACK_START = _register("annotation.bitpack_start", "The tensor; its users up to a bitpack_end are packed.")
+_BITPACK_END = _register("annotation.bitpack_end", "The tensor; its users are not packed.")
+_ON_DEVICE = _register("on_device", "The tensor, computed on a device.", OnDeviceAttrs, "body")
+_COMPILER_BEGIN = _register(COMPILER_BEGIN, "The value; the begin of a region for another compiler.", CompilerAttrs)
+_COMPILER_END = _register(COMPILER_END, "The value; the end of a region for another compiler.", CompilerAttrs)
+for _mark in (_ON_DEVICE, _COMPILER_BEGIN, _COMPILER_END):
+    # A pass that folds or fuses marks would leave regions without an end or a begin.
+    _mark.set_attr("TNonComputational", True)
 _DEVICE_COPY = register_op(
     "device_copy",
     arguments=("data",),
@@ -166,26 +141,6 @@ _DEVICE_COPY = register_op(
     compute=_copy,
     description="The tensor, moved from one device to another.",
 )
-
-_COMPILER_BEGIN = register_op(
-    COMPILER_BEGIN,
-    arguments=("data",),
-    attrs_type=CompilerAttrs,
-    relation=identity_relation,
-    compute=_keep_in_region,
-    description="The value; the begin of a region for another compiler.",
-)
-_COMPILER_END = register_op(
-    COMPILER_END,
-    arguments=("data",),
-    attrs_type=CompilerAttrs,
-    relation=identity_relation,
-    compute=_keep_in_region,
-    description="The value; the end of a region for another compiler.",
-)
-for _mark in (_COMPILER_BEGIN, _COMPILER_END):
-    # A pass that folds or fuses marks would leave regions without an end or a begin.
-    _mark.set_attr("TNonComputational", True)
 
 
 def stop_fusion(data: Expr) -> Call:
