@@ -339,10 +339,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     args = options(arguments)
     console = Console()
-    cases = load_cases(None if args.full else max(1, args.part))
-    pipeline = apass.get_pass("onnx.Default")
     report: Report | None = None
     try:
+        cases = load_cases(None if args.full else max(1, args.part))
+        pipeline = apass.get_pass("onnx.Default")
         report = anyio.run(
             optimize_corpus, cases, pipeline, args.jobs, args.time_limit, args.opt_level, backend=args.backend
         )

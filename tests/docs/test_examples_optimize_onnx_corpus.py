@@ -45,16 +45,20 @@ async def optimize_corpus(*args):
         group.start_soon(anyio.sleep_forever)
         signal.raise_signal(signal.SIGINT)
 
-example.load_cases = lambda count: []
+is_loading = "loading" in sys.argv
+if is_loading:
+    sys.argv.remove("loading")
+example.load_cases = lambda count: signal.raise_signal(signal.SIGINT) if is_loading else []
 example.optimize_corpus = optimize_corpus
 sys.exit(example.main())
 """
 
 
 @pytest.mark.process
+@pytest.mark.parametrize("stage", [["loading"], []], ids=["loading", "running"])
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_interrupt_is_one_line(backend: str) -> None:
-    command = [sys.executable, "-c", INTERRUPTED, "--backend", backend]
+def test_interrupt_is_one_line(backend: str, stage: list[str]) -> None:
+    command = [sys.executable, "-c", INTERRUPTED, "--backend", backend, *stage]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "optimize_onnx_corpus.py: interrupted\n")
 
