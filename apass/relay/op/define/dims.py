@@ -5,13 +5,11 @@ from collections.abc import Callable, Iterable, Sequence
 from apass.relay.ir.ty import Any, Dim
 
 __all__ = [
-    "add_to_dim",
     "axes_of",
     "axis_of",
     "broadcast_dims",
     "combine_dims",
     "dims_differ",
-    "divide_dim",
     "ints",
     "product",
     "shape_text",
@@ -102,24 +100,6 @@ def product(dims: Iterable[Dim]) -> Dim:
     for dim in factors:
         total = total * dim
     return total
-
-
-def add_to_dim(dim: Dim, more: int) -> Dim:
-    """Return a dimension plus `more`.
-
-    >>> add_to_dim(2, 3), add_to_dim(Any(), 3)
-    (5, Any())
-    """
-    if more == 0:
-        return dim
-    return dim + more
-
-
-def divide_dim(dim: Dim, divisor: int) -> Dim:
-    """Return a dimension divided by `divisor`, rounded down."""
-    if divisor == 1:
-        return dim
-    return dim // divisor
 
 
 def broadcast_dims(*shapes: Sequence[Dim]) -> tuple[Dim, ...]:

@@ -12,7 +12,6 @@ from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.expr import Call, Constant, Expr, Op, const
 from apass.relay.ir.ndarray import Array
 from apass.relay.ir.ty import TensorType, Type
-from apass.relay.op.define.dims import add_to_dim
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.nn.relations import tensors
 
@@ -66,7 +65,7 @@ def _padded(op: str, data: TensorType, width: Sequence[Sequence[int]], mode: str
         raise TypeInferenceError(f"{op}: mode must be one of {list(modes)}, got {mode!r}")
     if len(width) != len(data.shape) or any(len(pair) != 2 for pair in width):
         raise TypeInferenceError(f"{op}: pad_width must be a pair for each dimension of {data}, got {width}")
-    shape = [add_to_dim(dim, sum(pair)) for dim, pair in zip(data.shape, width, strict=True)]
+    shape = [dim + sum(pair) for dim, pair in zip(data.shape, width, strict=True)]
     if any(isinstance(dim, int) and dim < 0 for dim in shape):
         raise TypeInferenceError(f"{op}: pad_width {width} removes more elements than {data} has")
     return TensorType(shape, data.dtype)

@@ -11,7 +11,6 @@ from apass.relay.errors import TypeInferenceError
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.ndarray import Array
 from apass.relay.ir.ty import Dim
-from apass.relay.op.define.dims import add_to_dim, product
 from apass.relay.op.define.layout import Layout, parse_layout
 
 __all__ = [
@@ -85,7 +84,7 @@ def both_sides(padding: Sequence[int], rank: int) -> list[tuple[int, int]]:
 
 def spans(sizes: Sequence[Dim], dilation: Sequence[int]) -> tuple[Dim, ...]:
     """Return the extents of windows whose elements are `dilation` apart."""
-    return tuple(add_to_dim(product((add_to_dim(size, -1), gap)), 1) for size, gap in zip(sizes, dilation, strict=True))
+    return tuple((size - 1) * gap + 1 for size, gap in zip(sizes, dilation, strict=True))
 
 
 def window_count(op: str, length: Dim, span: Dim, stride: int, sides: tuple[int, int], *, ceil: bool = False) -> Dim:

@@ -11,7 +11,7 @@ from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.expr import Call, Expr, Op
 from apass.relay.ir.ndarray import Array
 from apass.relay.ir.ty import Dim, TensorType, Type
-from apass.relay.op.define.dims import divide_dim, product
+from apass.relay.op.define.dims import product
 from apass.relay.op.define.layout import Layout, convert_array, parse_layout
 from apass.relay.op.nn.conv.kernel import accumulator, convolve
 from apass.relay.op.nn.define import define_with_weight
@@ -148,7 +148,7 @@ def _kernel(
     """
     layout = layout_like(op, "kernel_layout", attrs.kernel_layout, KERNEL_LAYOUTS[rank])
     shape = None if weight is None else shape_in_layout(op, "the weight", weight.shape, layout, KERNEL_LAYOUTS[rank])
-    group_channels = divide_dim(channels, attrs.groups)
+    group_channels = channels // attrs.groups
     if shape is None:
         if attrs.channels is None or attrs.kernel_size is None:
             return None

@@ -14,7 +14,6 @@ from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.ndarray import Array
 from apass.relay.ir.ty import Any, Dim, TensorType, Type
-from apass.relay.op.define.dims import divide_dim
 from apass.relay.op.define.layout import convert_array, parse_layout
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.nn.conv.conv import KERNEL_LAYOUTS
@@ -92,7 +91,7 @@ def _relation(types: Sequence[Type], attrs: DeformableConv2DAttrs) -> Sequence[T
 def _kernel(weight: TensorType | None, channels: Dim, attrs: DeformableConv2DAttrs) -> tuple[Dim, ...] | None:
     """Return the shape of the weight in layout OIHW, or None if it is not known."""
     layout = layout_like(_OP, "kernel_layout", attrs.kernel_layout, _KERNEL)
-    group_channels = divide_dim(channels, attrs.groups)
+    group_channels = channels // attrs.groups
     if weight is None:
         if attrs.channels is None or attrs.kernel_size is None:
             return None

@@ -14,7 +14,7 @@ from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.expr import Call, Expr, Op
 from apass.relay.ir.ndarray import Array
 from apass.relay.ir.ty import Dim, TensorType, Type
-from apass.relay.op.define.dims import add_to_dim, product
+from apass.relay.op.define.dims import product
 from apass.relay.op.define.layout import Layout, convert_array, parse_layout
 from apass.relay.op.nn.conv.kernel import accumulator, convolve_transposed
 from apass.relay.op.nn.define import define_with_weight
@@ -170,7 +170,7 @@ def _lengths(op: str, lengths: Sequence[Dim], window: Sequence[Dim], attrs: Conv
     result: list[Dim] = []
     for axis, span in enumerate(spans(window, attrs.dilation)):
         removed = sum(both_sides(attrs.padding, rank)[axis])
-        spread = product((add_to_dim(lengths[axis], -1), attrs.strides[axis]))
+        spread = (lengths[axis] - 1) * attrs.strides[axis]
         length = spread + span + attrs.output_padding[axis] - removed
         if isinstance(length, int) and length < 1:
             raise TypeInferenceError(f"{op}: padding {attrs.padding} leaves a result of length {length}; reduce it")

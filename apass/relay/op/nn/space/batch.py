@@ -11,7 +11,7 @@ from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.ndarray import Array
 from apass.relay.ir.ty import TensorType, Type
-from apass.relay.op.define.dims import add_to_dim, divide_dim, product
+from apass.relay.op.define.dims import product
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.nn.pad import pairs
 from apass.relay.op.nn.relations import must_divide, tensors
@@ -76,10 +76,10 @@ def _to_batch_relation(types: Sequence[Type], attrs: SpaceToBatchNDAttrs) -> Seq
         return None
     _must_match(op, data, block, "paddings", attrs.paddings)
     batch, *dims = data.shape
-    padded = [add_to_dim(dim, sum(pair)) for dim, pair in zip(dims, attrs.paddings, strict=False)]
+    padded = [dim + sum(pair) for dim, pair in zip(dims, attrs.paddings, strict=False)]
     for dim, size in zip(padded, block, strict=True):
         must_divide(op, "a padded dimension", dim, size)
-    blocks = [divide_dim(dim, size) for dim, size in zip(padded, block, strict=True)]
+    blocks = [dim // size for dim, size in zip(padded, block, strict=True)]
     return [None, TensorType((product((batch, prod(block))), *blocks, *dims[len(block) :]), data.dtype)]
 
 
@@ -92,10 +92,10 @@ def _to_space_relation(types: Sequence[Type], attrs: BatchToSpaceNDAttrs) -> Seq
     batch, *dims = data.shape
     must_divide(op, "the batch", batch, prod(block))
     spread = [product((dim, size)) for dim, size in zip(dims, block, strict=False)]
-    cropped = [add_to_dim(dim, -sum(pair)) for dim, pair in zip(spread, attrs.crops, strict=True)]
+    cropped = [dim - sum(pair) for dim, pair in zip(spread, attrs.crops, strict=True)]
     if any(isinstance(dim, int) and dim < 1 for dim in cropped):
         raise TypeInferenceError(f"{op}: crops {attrs.crops} remove a whole dimension of {spread}")
-    return [None, TensorType((divide_dim(batch, prod(block)), *cropped, *dims[len(block) :]), data.dtype)]
+    return [None, TensorType((batch // prod(block), *cropped, *dims[len(block) :]), data.dtype)]
 
 
 def _dilate_relation(types: Sequence[Type], attrs: DilateAttrs) -> Sequence[Type | None] | None:
@@ -107,7 +107,7 @@ def _dilate_relation(types: Sequence[Type], attrs: DilateAttrs) -> Sequence[Type
             f"nn.dilate: strides must be a positive number for each dimension of {data}, got {attrs.strides}"
         )
     pairs = zip(data.shape, attrs.strides, strict=True)
-    shape = [add_to_dim(product((add_to_dim(dim, -1), stride)), 1) for dim, stride in pairs]
+    shape = [(dim - 1) * stride + 1 for dim, stride in pairs]
     return [None, TensorType(shape, data.dtype)]
 
 

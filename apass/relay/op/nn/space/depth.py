@@ -8,7 +8,7 @@ from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.ndarray import Array
 from apass.relay.ir.ty import TensorType, Type
-from apass.relay.op.define.dims import divide_dim, product
+from apass.relay.op.define.dims import product
 from apass.relay.op.define.layout import convert_array, parse_layout
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.nn.relations import layout_like, must_divide, shape_in_layout, tensors
@@ -41,7 +41,7 @@ def _to_space_relation(types: Sequence[Type], attrs: SubPixelAttrs) -> Sequence[
     layout = layout_like(op, "layout", attrs.layout, _PLAIN)
     batch, channels, height, width = shape_in_layout(op, "the data", data.shape, layout, _PLAIN)
     must_divide(op, "the number of channels", channels, size * size if size > 0 else 0)
-    shape = (batch, divide_dim(channels, size * size), product((height, size)), product((width, size)))
+    shape = (batch, channels // (size * size), product((height, size)), product((width, size)))
     return [None, TensorType(shape_in_layout(op, "the result", shape, _PLAIN, layout), data.dtype)]
 
 
@@ -54,7 +54,7 @@ def _to_depth_relation(types: Sequence[Type], attrs: SubPixelAttrs) -> Sequence[
     batch, channels, height, width = shape_in_layout(op, "the data", data.shape, layout, _PLAIN)
     must_divide(op, "the height", height, size)
     must_divide(op, "the width", width, size)
-    shape = (batch, product((channels, size * size)), divide_dim(height, size), divide_dim(width, size))
+    shape = (batch, product((channels, size * size)), height // size, width // size)
     return [None, TensorType(shape_in_layout(op, "the result", shape, _PLAIN, layout), data.dtype)]
 
 
