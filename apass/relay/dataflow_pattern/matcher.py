@@ -136,9 +136,13 @@ class Matcher:
 
     def forget(self, mark: int) -> None:
         """Undo the matches since `mark`."""
-        for pattern in self._matched[mark:]:
-            self.node_map.pop(pattern, None)
-        del self._matched[mark:]
+        while len(self._matched) > mark:
+            pattern = self._matched.pop()
+            # On the path of a dominator, a pattern may match again that the rest of the pattern has matched.
+            nodes = self.node_map[pattern]
+            nodes.pop()
+            if not nodes:
+                del self.node_map[pattern]
 
     def type_of(self, expr: Expr) -> Type | None:
         """Return the type of a node; None for a node without a type, such as an operator.
