@@ -31,7 +31,7 @@ MAX_RANK: Final = 32
 """Maximum number of dimensions of arrays; numpy 1 supports no more."""
 
 MAX_EXACT: Final = 2**53
-"""Largest magnitude up to which a power of integers is computed exactly, also if in floating point."""
+"""Magnitude below which powers, sums and products of integers are exact, also if in floating point."""
 
 
 class NotExactError(Exception):
@@ -432,6 +432,10 @@ def _reduce(function: Callable[..., Any], *, chooses: bool = False) -> Kernel:
         if not axes and call.attrs.get("noop_with_empty_axes", 0):
             return data
         chosen = tuple(axes_of(axes, data.ndim)) if axes else None
+        if not chooses:
+            # Some evaluators accumulate in float64, and clip numbers beyond the type instead of wrapping them.
+            magnitude = function(np.maximum(np.abs(data.astype(np.float64)), 1), axis=chosen)
+            require((magnitude < min(int(np.iinfo(data.dtype).max) + 1, MAX_EXACT)).all())
         result = np.asarray(function(data, axis=chosen, keepdims=bool(call.attrs.get("keepdims", 1))))
         return result.astype(data.dtype)
 

@@ -251,6 +251,23 @@ def test_division_by_zero_is_kept() -> None:
     assert unary("y = Div(a, b)", "int64 x", "int64 y", "int64 a = {7}, int64 b = {0}") == ["Div"]
 
 
+@pytest.mark.parametrize(
+    ("dtype", "operator", "numbers", "is_kept"),
+    [
+        ("int32", "ReduceSum", "2147483647, 1", True),  # onnxruntime clips the sum, the reference evaluator wraps it
+        ("int32", "ReduceSum", "2147483640, 1", False),
+        ("int64", "ReduceSum", "9007199254740992, 1", True),  # onnxruntime adds in float64
+        ("int32", "ReduceProd", "65536, 65536", True),
+        ("int32", "ReduceProd", "65536, 65536, 0", True),
+        ("int32", "ReduceProd", "65536, -2", False),
+    ],
+)
+def test_reduction_that_overflows_is_kept(dtype: str, operator: str, numbers: str, is_kept: bool) -> None:
+    weights = f"{dtype}[{numbers.count(',') + 1}] c = {{{numbers}}}"
+    left = unary(f"y = {operator}(c)", "float[1] x", f"{dtype}[1] y", weights)
+    assert left == ([operator] if is_kept else ["Constant"])
+
+
 def test_cast_out_of_range_is_kept() -> None:
     assert unary("y = Cast <to: int = 3> (a)", "float x", "int8 y", "float a = {300}") == ["Cast"]
 
