@@ -3,7 +3,7 @@
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from apass.relay.dataflow_pattern import DFPattern, is_constant, is_op, is_tuple, is_var, wildcard
@@ -58,6 +58,7 @@ def matches(pattern: DFPattern, expr: Expr) -> list[list[tuple[object, list[Expr
 
 
 @pytest.mark.parametrize("pattern", patterns())
+@example(expr=Tuple([add(tanh(add(X, X)), tanh(conv2d(X, W)))]))
 @given(expr=graphs())
 def test_cached_failures_do_not_change_matches(pattern: DFPattern, expr: Expr) -> None:
     expected = matches(pattern, expr)
