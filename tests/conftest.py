@@ -2,6 +2,7 @@
 
 import compileall
 import gc
+import signal
 import sys
 
 import pytest
@@ -29,10 +30,14 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile the package, and let pytest-xdist distribute the files in order.
+    """Prepare a run: the order of the files, Ctrl-C, and the compiled package.
 
-    By default, files with few tests come last. These hold the longest tests, which one worker would run alone.
+    By default, pytest-xdist runs files with few tests last. These hold the longest tests, which one worker would run
+    alone.
     """
+    # A background job of a shell ignores Ctrl-C, and so would the programs that the tests start and interrupt.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
     # Where PYTHONDONTWRITEBYTECODE is set, each of the hundreds of processes that tests start would compile the package
