@@ -16,8 +16,8 @@ try:
 except ImportError as _error:
     raise MissingExtraError(f"evaluating ONNX models needs onnx ({_error}): pip install 'apass[onnx]'") from _error
 
+from apass.adapters.onnx.outputs import kernels, old_versions
 from apass.adapters.onnx.outputs.comparison import plain
-from apass.adapters.onnx.outputs.kernels import KERNELS
 
 __all__ = ["ENGINES", "Engine", "Evaluation", "Inputs", "evaluate", "evaluate_with_runtime", "runtime_session"]
 
@@ -45,6 +45,14 @@ class Evaluation:
     """Duration of the evaluation."""
 
 
+class _Evaluator(ReferenceEvaluator):
+    """An evaluator that uses the kernels of this package, also in local functions."""
+
+    def __init__(self, proto: Any, **options: Any) -> None:
+        # For a local function, onnx creates an evaluator of this class without `new_ops`.
+        super().__init__(proto, **{"new_ops": [*kernels.KERNELS, *old_versions.KERNELS], **options})
+
+
 def evaluate(model: bytes | onnx.ModelProto, inputs: Inputs) -> Evaluation:
     """Evaluate a model with the reference evaluator.
 
@@ -56,7 +64,7 @@ def evaluate(model: bytes | onnx.ModelProto, inputs: Inputs) -> Evaluation:
         warnings.simplefilter("ignore")
         try:
             proto = onnx.ModelProto.FromString(model) if isinstance(model, bytes) else model
-            evaluator: Any = ReferenceEvaluator(proto, new_ops=KERNELS)
+            evaluator: Any = _Evaluator(proto)
             feeds = inputs if isinstance(inputs, Mapping) else dict(zip(evaluator.input_names, inputs, strict=False))
             outputs = evaluator.run(None, {name: plain(value) for name, value in feeds.items()})
         except Exception as error:
