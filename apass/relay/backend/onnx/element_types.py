@@ -71,6 +71,7 @@ _KERNELS: Final[Mapping[str, Set[str]]] = {
     "Round": _FLOATS,
     "Sign": _NUMBERS,
     "TopK": frozenset(("float16", "float32", "float64", "int32", "int64")),
+    "Unique": frozenset(("float32", "float64", "int64", "int8")),
     "Where": frozenset(("float16", "float32", "float64", "int32", "int64", "uint8")),
 }
 """The element types that onnxruntime implements on a CPU; all types for an operator that is absent.

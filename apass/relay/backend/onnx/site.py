@@ -14,14 +14,14 @@ from apass.relay.ir.expr import Call, Expr, Op
 from apass.relay.ir.ndarray import Array
 from apass.relay.ir.ty import Dim, TensorType, TupleType, Type
 
-__all__ = ["Converter", "Outputs", "Site", "Table"]
+__all__ = ["Converter", "Operand", "Outputs", "Site", "Table"]
 
 AttrsT = TypeVar("AttrsT", bound=Attrs)
 
 Operand: TypeAlias = Tensor | tuple["Operand", ...]
 """A tensor, or a tuple of operands."""
 
-Outputs: TypeAlias = Tensor | Sequence[Tensor]
+Outputs: TypeAlias = Tensor | Sequence[Operand]
 """The output of an operator; a sequence for a tuple."""
 
 

@@ -1,7 +1,9 @@
 """matrix_set_diag: matrices with diagonals replaced."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.expr import Call, Expr
@@ -11,7 +13,7 @@ from apass.relay.op.define.dims import dims_differ, shape_text
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.define.relations import forward, one_dtype
 
-__all__ = ["MatrixSetDiagAttrs", "matrix_set_diag"]
+__all__ = ["MatrixSetDiagAttrs", "diagonal_positions", "matrix_set_diag"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,18 +53,28 @@ def _relate(data: TensorType, diagonal: TensorType, attrs: MatrixSetDiagAttrs) -
     return data
 
 
-def _compute(attrs: MatrixSetDiagAttrs, data: Array, diagonal: Array) -> Array:
-    result = data.copy()
-    rows, columns = data.shape[-2:]
-    longest = diagonal.shape[-1]
+def diagonal_positions(
+    attrs: MatrixSetDiagAttrs, rows: int, columns: int, longest: int
+) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Iterate over the positions of elements that are set, and of their values.
+
+    Positions are a row and a column. The values are in rows of `longest` elements, one for each diagonal.
+    """
     for k in range(attrs.k1, attrs.k2 + 1):
         length = _length(rows, columns, k)
-        values = diagonal if attrs.k1 == attrs.k2 else diagonal[..., attrs.k2 - k, :]
         right = attrs.super_diag_right_align if k >= 0 else attrs.sub_diag_right_align
         start = longest - length if right else 0
         row, column = max(-k, 0), max(k, 0)
         for step in range(length):
-            result[..., row + step, column + step] = values[..., start + step]
+            yield (row + step, column + step), (attrs.k2 - k, start + step)
+
+
+def _compute(attrs: MatrixSetDiagAttrs, data: Array, diagonal: Array) -> Array:
+    result = data.copy()
+    rows, columns = data.shape[-2:]
+    values = diagonal[..., np.newaxis, :] if attrs.k1 == attrs.k2 else diagonal
+    for target, source in diagonal_positions(attrs, rows, columns, diagonal.shape[-1]):
+        result[(..., *target)] = values[(..., *source)]
     return result
 
 

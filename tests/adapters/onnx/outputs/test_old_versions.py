@@ -26,7 +26,7 @@ def model_of(node: onnx.NodeProto, opset: int, *shapes: tuple[int, ...]) -> onnx
 
 def normalization(kind: str, opset: int, axis: int | None, shape: tuple[int, ...]) -> onnx.ModelProto:
     """Return a model of a softmax."""
-    return model_of(helper.make_node(kind, ["x"], ["y"], **({} if axis is None else {"axis": axis})), opset, shape)
+    return model_of(helper.make_node(kind, ["x"], ["y"], axis=axis), opset, shape)
 
 
 def check_outputs(model: onnx.ModelProto, *inputs: Any) -> Any:

@@ -12,7 +12,9 @@ from apass.relay.backend.onnx.convert import (
     matmul,
     network,
     pool,
+    positions,
     reduce,
+    resize,
     shape,
 )
 from apass.relay.backend.onnx.site import Table
@@ -27,7 +29,9 @@ TOPICS: Final[Sequence[Table]] = (
     matmul.TABLE,
     network.TABLE,
     pool.TABLE,
+    positions.TABLE,
     reduce.TABLE,
+    resize.TABLE,
     shape.TABLE,
 )
 """The tables of all topics."""

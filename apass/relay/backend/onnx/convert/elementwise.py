@@ -6,7 +6,7 @@ import numpy as np
 
 from apass.relay.backend.onnx.element_types import elem_type
 from apass.relay.backend.onnx.graph import GraphBuilder, Tensor
-from apass.relay.backend.onnx.site import Converter, Site, Table
+from apass.relay.backend.onnx.site import Converter, Operand, Site, Table
 from apass.relay.op.elementwise.convert import CastAttrs, ClipAttrs, FixedPointMultiplyAttrs
 
 __all__ = ["TABLE", "floor_divided"]
@@ -32,9 +32,9 @@ def logical(op_type: str) -> Converter:
     return convert
 
 
-def identity(site: Site) -> Tensor:
+def identity(site: Site) -> Operand:
     """Return the first operand."""
-    return site[0]
+    return site.operands[0]
 
 
 def extreme(op_type: str) -> Converter:
@@ -289,6 +289,12 @@ _BINARY: Final = {"add": "Add", "divide": "Div", "multiply": "Mul", "power": "Po
 """Operators with two operands that ONNX has too."""
 
 _SPECIAL: Final[dict[str, Converter]] = {
+    "annotation.bitpack_end": identity,
+    "annotation.bitpack_start": identity,
+    "annotation.cast_hint": identity,
+    "annotation.checkpoint": identity,
+    "annotation.compiler_begin": identity,
+    "annotation.compiler_end": identity,
     "annotation.stop_fusion": identity,
     "bitwise_and": bitwise("BitwiseAnd", "And"),
     "bitwise_not": bitwise("BitwiseNot", "Not"),

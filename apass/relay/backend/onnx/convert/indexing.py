@@ -5,9 +5,9 @@ from typing import Final
 
 import numpy as np
 
-from apass.relay.backend.onnx.convert.shape import flat, with_dims
+from apass.relay.backend.onnx.convert.shape import flat
 from apass.relay.backend.onnx.graph import INT64_MAX, Tensor
-from apass.relay.backend.onnx.site import Converter, Outputs, Site, Table
+from apass.relay.backend.onnx.site import Outputs, Site, Table
 from apass.relay.ir.ty import Dim
 from apass.relay.op.define.dims import axis_of
 from apass.relay.op.dyn.dyn import DynStridedSliceAttrs
@@ -35,6 +35,9 @@ def _bounds(dim: Dim, part: slice) -> tuple[int, int, int]:
     """Return the start, the end and the step of a slice in ONNX's form."""
     if isinstance(dim, int):
         start, end, step = part.indices(dim)
+        if not range(start, end, step):
+            # ONNX moves a start before the first element to that element.
+            return 0, 0, 1
         # Counting down, the end before the first element is -1, which ONNX counts from the end.
         return start, end if end >= 0 else _INT64_MIN, step
     step = 1 if part.step is None else int(part.step)
@@ -302,15 +305,7 @@ def invert_permutation(site: Site) -> Tensor:
     return site.builder.cast(_topk(site, site.dim(0, 0), 0, ascend=True)[1], site.type().dtype)
 
 
-def sparse_to_dense(site: Site) -> Tensor:
-    """Return a tensor of one value, except for the elements at indices."""
-    builder, shape = site.builder, site.static_dims(site.result.shape)
-    empty = builder.emit("Expand", builder.cast(site[2], site.result.dtype), builder.ints(shape))
-    positions = with_dims(site, builder.cast(site[0], "int64"), [-1, len(shape)])
-    return builder.emit("ScatterND", empty, positions, flat(site, site[1]))
-
-
-_CONVERTERS: Final[dict[str, Converter]] = {
+TABLE: Final[Table] = {
     "adv_index": adv_index,
     "argsort": argsort,
     "argwhere": argwhere,
@@ -328,12 +323,10 @@ _CONVERTERS: Final[dict[str, Converter]] = {
     "sequence_mask": sequence_mask,
     "slice_like": slice_like,
     "sort": sort,
-    "sparse_to_dense": sparse_to_dense,
     "strided_slice": strided_slice,
     "take": take,
     "topk": topk,
     "unravel_index": unravel_index,
     "where": where,
 }
-TABLE: Final[Table] = _CONVERTERS
 """The converters of this module."""

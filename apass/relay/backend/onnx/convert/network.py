@@ -1,4 +1,4 @@
-"""Layers of networks: activations, normalization, padding, resizing, losses."""
+"""Layers of networks: activations, normalization, padding, losses."""
 
 from collections.abc import Sequence
 from math import prod
@@ -10,8 +10,6 @@ from apass.relay.backend.onnx.convert.conv import from_plain, to_plain
 from apass.relay.backend.onnx.convert.matmul import along
 from apass.relay.backend.onnx.graph import INT64_MAX, Tensor
 from apass.relay.backend.onnx.site import Converter, Site, Table
-from apass.relay.op.define.dims import shape_text, static_dims
-from apass.relay.op.image import ResizeAttrs
 from apass.relay.op.nn.activation import LeakyReluAttrs, PReluAttrs
 from apass.relay.op.nn.fifo_buffer import FIFOBufferAttrs
 from apass.relay.op.nn.loss import NLLLossAttrs
@@ -22,7 +20,6 @@ from apass.relay.op.nn.pad import MirrorPadAttrs, PadAttrs
 from apass.relay.op.nn.softmax import SoftmaxAttrs
 from apass.relay.op.nn.space.batch import BatchToSpaceNDAttrs, DilateAttrs, SpaceToBatchNDAttrs
 from apass.relay.op.nn.space.depth import SubPixelAttrs
-from apass.relay.op.nn.upsampling import UpSampling3DAttrs, UpSamplingAttrs
 
 __all__ = ["TABLE"]
 
@@ -163,6 +160,14 @@ def pad(site: Site) -> Tensor:
     return builder.slice(result, starts, ends, removed)
 
 
+def dyn_pad(site: Site) -> Tensor:
+    """Return `pad` with computed numbers of elements."""
+    mode, builder = site.attrs(PadAttrs).pad_mode, site.builder
+    pads = builder.reshape(builder.transpose(builder.cast(site[1], "int64"), [1, 0]), [-1])
+    value = builder.cast(site[2], site.type().dtype) if mode == "constant" else None
+    return builder.emit("Pad", site[0], pads, value, mode=mode)
+
+
 def mirror_pad(site: Site) -> Tensor:
     """Return the data with its mirror image before and after each axis."""
     attrs, builder, result = site.attrs(MirrorPadAttrs), site.builder, site[0]
@@ -256,77 +261,6 @@ def fifo_buffer(site: Site) -> Tensor:
     return site.builder.slice(both, [site.static_dims([site.shape()[axis]])[0]], [INT64_MAX], [axis])
 
 
-_METHODS: Final = {
-    "bicubic": "cubic",
-    "bilinear": "linear",
-    "cubic": "cubic",
-    "linear": "linear",
-    "nearest_neighbor": "nearest",
-    "trilinear": "linear",
-}
-"""ONNX's names of interpolations."""
-
-
-def resize(site: Site) -> Tensor:
-    """Return the data resized to a size."""
-    attrs = site.attrs(ResizeAttrs)
-    rounding = "round_prefer_ceil" if attrs.rounding_method == "round" else attrs.rounding_method
-    options = (attrs.method, attrs.coordinate_transformation_mode, rounding)
-    cubic = (attrs.cubic_alpha, attrs.cubic_exclude)
-    sizes = static_dims(attrs.size)
-    if sizes is None:
-        raise site.unsupported(f"its size {shape_text(attrs.size)} must be numbers")
-    return site.builder.cast(_resized(site, attrs.layout, sizes, options, cubic), site.result.dtype)
-
-
-def upsampling(site: Site) -> Tensor:
-    """Return images with height and width multiplied by factors."""
-    attrs = site.attrs(UpSamplingAttrs)
-    coordinates = "align_corners" if attrs.align_corners else "asymmetric"
-    return _multiplied(site, attrs.layout, (attrs.scale_h, attrs.scale_w), (attrs.method, coordinates, ""))
-
-
-def upsampling3d(site: Site) -> Tensor:
-    """Return volumes with depth, height and width multiplied by factors."""
-    attrs = site.attrs(UpSampling3DAttrs)
-    scales = (attrs.scale_d, attrs.scale_h, attrs.scale_w)
-    return _multiplied(site, attrs.layout, scales, (attrs.method, attrs.coordinate_transformation_mode, ""))
-
-
-def _multiplied(site: Site, layout: str, scales: Sequence[float], options: tuple[str, str, str]) -> Tensor:
-    _, dims = to_plain(site, 0, layout, len(scales))
-    sizes = [round(dim * scale) for dim, scale in zip(site.static_dims(dims[2:]), scales, strict=True)]
-    return _resized(site, layout, sizes, options, (-0.5, 0))
-
-
-def _resized(
-    site: Site, layout: str, sizes: Sequence[int], options: tuple[str, str, str], cubic: tuple[float, int]
-) -> Tensor:
-    method, coordinates, rounding = options
-    builder, rank = site.builder, len(sizes)
-    data, dims = to_plain(site, 0, layout, rank)
-    whole = builder.ints([*site.static_dims(dims[:2]), *sizes])
-    mode = _METHODS[method]
-    chosen = rounding or ("round_prefer_ceil" if coordinates == "align_corners" else "floor")
-    no_scales = builder.constant(np.zeros(0, np.float32)) if builder.opset < 13 else None
-    no_region = builder.constant(np.zeros(0, np.float32)) if builder.opset < 13 else None
-    # Integers are interpolated as floats.
-    wide = data if mode == "nearest" or "float" in data.dtype else builder.cast(data, "float32")
-    result = builder.emit(
-        "Resize",
-        wide,
-        no_region,
-        no_scales,
-        whole,
-        mode=mode,
-        coordinate_transformation_mode=coordinates,
-        nearest_mode=chosen if mode == "nearest" else None,
-        cubic_coeff_a=cubic[0] if mode == "cubic" else None,
-        exclude_outside=cubic[1] if mode == "cubic" else None,
-    )
-    return from_plain(site, builder.cast(result, site.result.dtype), layout, rank)
-
-
 def cross_entropy(has_logits: bool) -> Converter:
     """Return the converter of the cross entropy."""
 
@@ -354,7 +288,7 @@ def nll_loss(site: Site) -> Tensor:
 
 
 TABLE: Final[Table] = {
-    **{f"image.resize{rank}d": resize for rank in (1, 2, 3)},
+    "dyn.nn.pad": dyn_pad,
     "nn.batch_norm": batch_norm,
     "nn.batch_to_space_nd": batch_to_space,
     "nn.cross_entropy": cross_entropy(has_logits=False),
@@ -379,7 +313,5 @@ TABLE: Final[Table] = {
     "nn.softmax": softmax("Softmax"),
     "nn.space_to_batch_nd": space_to_batch,
     "nn.space_to_depth": space_to_depth,
-    "nn.upsampling": upsampling,
-    "nn.upsampling3d": upsampling3d,
 }
 """The converters of this module."""
