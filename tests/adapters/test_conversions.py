@@ -151,6 +151,8 @@ async def test_xdsl_reads_what_mlir_made() -> None:
     ("name", "needed"),
     [
         ("tvm.FromONNX", "an onnx_ir.Model"),
+        ("relay.FromONNX", "an onnx_ir.Model"),
+        ("onnx.FromRelay", "an apass.relay.IRModule"),
         ("tvm.ToLLVM", "a tvm.IRModule"),
         ("mlir.ToLLVM", "an MLIRModule"),
         ("mlir.FromLLVM", "an LLVM module"),
@@ -173,6 +175,22 @@ def test_passes_name_the_conversion_they_need() -> None:
     for name, mod, conversion in pairs:
         with pytest.raises(apass.AdapterError, match=f"pass '{name}' takes .*; convert it with {conversion}"):
             apass.run(name, mod)
+
+
+@pytest.mark.anyio
+async def test_onnx_model_returns_through_relay() -> None:
+    model = onnx_ir.from_onnx_text("""
+    <ir_version: 9, opset_import: ["": 15]>
+    twice (float[N] x) => (float[N] first, float[N] second) { a = Identity(x) first = Relu(a) second = Relu(x) }
+    """)
+    pipeline = apass.parse_pipeline("relay.FromONNX,EliminateCommonSubexpr,onnx.FromRelay")
+    async with apass.PassContext(opt_level=3):
+        result = await pipeline(model)
+    assert isinstance(result, onnx_ir.Model)
+    assert (result.ir_version, result.opset_imports[""], result.graph.name) == (9, 15, "twice")
+    assert [node.op_type for node in result.graph] == ["Relu", "Identity"]
+    assert [value.name for value in result.graph.outputs] == ["first", "second"]
+    assert [str(value.shape) for value in result.graph.outputs] == ["[N]", "[N]"]
 
 
 def test_tvm_errors_are_short(tmp_path: Path) -> None:

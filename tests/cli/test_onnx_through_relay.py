@@ -87,12 +87,50 @@ def test_relay_text_is_converted_to_onnx(model: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "pipeline",
+    [
+        "relay.FromONNX,relay.Default,onnx.FromRelay,onnx.Default",
+        "onnx.Default,relay.FromONNX,relay.Default,onnx.FromRelay",
+        "onnx.Default,relay.FromONNX,FoldConstant,EliminateCommonSubexpr,onnx.FromRelay,ort.Basic",
+    ],
+)
+def test_pipeline_converts_between_irs(model: Path, pipeline: str) -> None:
+    output = model.with_name("out.onnx")
+    done = apass("opt", model, "-p", pipeline, "-o", output, "-O", 3, "--verify-outputs")
+    assert (done.exit_code, "outputs equal" in done.stdout) == (0, True), done.output
+    assert operators(output) == ["Mul", "Relu", "Softmax"]
+    result, source = onnx.load(output), onnx.parser.parse_model(NET)
+    assert (list(result.graph.input), list(result.graph.output)) == (
+        list(source.graph.input),
+        list(source.graph.output),
+    )
+    assert result.opset_import[0].version == 12
+
+
+def test_pipeline_of_relay_ends_as_onnx(model: Path) -> None:
+    output = model.with_name("out.onnx")
+    done = apass("opt", model, "-p", "relay.Default,onnx.FromRelay{opset_version=21}", "-o", output, "-O", 3)
+    assert (done.exit_code, onnx.load(output).opset_import[0].version) == (0, 21), done.output
+
+
+def test_pipeline_converts_between_files(model: Path) -> None:
+    text, back = model.with_name("m.relay"), model.with_name("back.onnx")
+    assert apass("opt", model, "-p", "onnx.Default,relay.FromONNX,relay.Default", "-o", text).exit_code == 0
+    assert text.read_text().startswith("#[version")
+    assert apass("opt", text, "-p", "FoldConstant,onnx.FromRelay,onnx.Default", "-o", back, "-O", 3).exit_code == 0
+    assert operators(back) == ["Mul", "Relu", "Softmax"]
+
+
+@pytest.mark.parametrize(
     ("pipeline", "message"),
     [
-        ("onnx.Simplify,FoldConstant", "pass 'FoldConstant' requires an apass.relay.IRModule, got onnx_ir.Model"),
+        (
+            "onnx.Simplify,FoldConstant",
+            "requires an apass.relay.IRModule, got onnx_ir.Model; convert it with relay.FromONNX",
+        ),
         (
             "relay.Default,onnx.Simplify",
-            "pass 'onnx.Simplify' needs an onnx_ir.Model, got apass.relay.ir.module.IRModul",
+            "needs an onnx_ir.Model, got apass.relay.ir.module.IRModule; convert it with onnx.FromRelay",
         ),
     ],
 )

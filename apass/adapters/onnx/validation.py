@@ -145,6 +145,8 @@ def check_model(user: str, value: object) -> None:
         hint = "read it with apass.adapters.onnx.model_from_bytes(data)"
     elif isinstance(value, ir.Graph):
         hint = "put it into a model with onnx_ir.Model(graph, ir_version=...)"
+    elif kind == "apass.relay.ir.module.IRModule":
+        hint = "convert it with onnx.FromRelay"
     else:
         hint = "load it with apass.adapters.onnx.load_model(path)"
     raise AdapterError(f"{user} needs an onnx_ir.Model, got {kind}; {hint}")

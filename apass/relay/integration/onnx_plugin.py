@@ -4,7 +4,7 @@ A model is imported when it is read, and exported when it is written. The versio
 the names of its outputs are kept.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +17,7 @@ from apass.relay.integration.plugin import PLUGIN, onnx_companions
 from apass.relay.ir.module import IRModule
 from apass.relay.type_inference.infer import infer_module
 
-__all__ = ["THROUGH_RELAY", "TO_ONNX"]
+__all__ = ["THROUGH_RELAY", "TO_ONNX", "exported_model", "imported_model"]
 
 _SOURCES: Final[WeakKeyDictionary[IRModule, Path]] = WeakKeyDictionary()
 """The files that modules were read from, for the comparison of outputs with the original model."""
@@ -38,21 +38,41 @@ def _load(path: Path) -> IRModule:
     """
     # The adapter has clear errors for files that are no models.
     storage: Any = import_module("apass.adapters.onnx")
+    mod = imported_model(storage.load_model(path), {_names().EXTERNAL: 1} if storage.external_files(path) else {})
+    _SOURCES[mod] = path
+    return mod
+
+
+def imported_model(source: Any, facts: Mapping[str, object] | None = None) -> IRModule:
+    """Return a model of onnx_ir as a module, with its weights as constants.
+
+    Attributes of `main` record what `exported_model` needs to restore the interface of the model.
+
+    Parameters:
+        source: the model.
+        facts: further attributes of `main`.
+
+    Raises:
+        AdapterError: if the model has outputs that Relay would change.
+        OpNotImplementedError: if the importer does not support a part of it.
+
+    """
+    storage: Any = import_module("apass.adapters.onnx")
     onnx_ir: Any = import_module("onnx_ir")
     frontend: Any = import_module("apass.relay.frontend")
-    source = storage.load_model(path)
     for output in source.graph.outputs:
         if output.type is not None and not isinstance(output.type, onnx_ir.TensorType):
             raise AdapterError(
-                f"output {output.name!r} of {path} is no tensor, which Relay passes cannot keep; optimize the model "
-                "with passes of ONNX, such as onnx.Default"
+                f"output {output.name!r} of the model is no tensor, which Relay passes cannot keep; optimize the "
+                "model with passes of ONNX, such as onnx.Default"
             )
     mod, _ = frontend.from_onnx(storage.model_proto(source), freeze_params=True)
     names = _names()
-    facts: dict[str, object] = {
+    attrs: dict[str, object] = {
         names.OUTPUTS: "\n".join(output.name for output in source.graph.outputs),
         names.IR_VERSION: source.ir_version,
         names.NAME: source.graph.name or "main",
+        **(facts or {}),
     }
     dims = [
         f"{axis} {dim.value} {value.name}"
@@ -61,27 +81,33 @@ def _load(path: Path) -> IRModule:
         if isinstance(dim, onnx_ir.SymbolicDim) and dim.value and not set(dim.value) & {" ", "\n"}
     ]
     if dims:
-        facts[names.DIMS] = "\n".join(dims)
+        attrs[names.DIMS] = "\n".join(dims)
     if "" in source.opset_imports:
-        facts[names.OPSET] = source.opset_imports[""]
-    if storage.external_files(path):
-        facts[names.EXTERNAL] = 1
-    typed = infer_module(mod.with_functions({"main": mod["main"].with_attr(facts)}))
-    _SOURCES[typed] = path
-    return typed
+        attrs[names.OPSET] = source.opset_imports[""]
+    return infer_module(mod.with_functions({"main": mod["main"].with_attr(attrs)}))
 
 
-def _exported(mod: IRModule) -> Any:
-    """Return a module as a model of onnx_ir."""
+def exported_model(mod: IRModule, opset_version: int | None = None) -> Any:
+    """Return a module as a model of onnx_ir.
+
+    Parameters:
+        mod: the module.
+        opset_version: the version of ONNX's operators; None for that of the model that the module is from.
+
+    Raises:
+        OpNotImplementedError: if a part of the module has no ONNX form.
+
+    """
     backend: Any = import_module("apass.relay.backend")
     onnx_ir: Any = import_module("onnx_ir")
     name = mod["main"].attrs.get(_names().NAME)
-    return onnx_ir.from_proto(backend.to_onnx(mod, name=name if isinstance(name, str) else "main"))
+    proto = backend.to_onnx(mod, name=name if isinstance(name, str) else "main", opset_version=opset_version)
+    return onnx_ir.from_proto(proto)
 
 
 def _save(mod: IRModule, path: Path, prepared: Any) -> None:
     storage: Any = import_module("apass.adapters.onnx")
-    storage.save_model(_exported(mod), path, prepared, external=bool(mod["main"].attrs.get(_names().EXTERNAL)))
+    storage.save_model(exported_model(mod), path, prepared, external=bool(mod["main"].attrs.get(_names().EXTERNAL)))
 
 
 async def _compare_outputs(before: IRModule, after: IRModule) -> Comparison:
@@ -89,8 +115,8 @@ async def _compare_outputs(before: IRModule, after: IRModule) -> Comparison:
     storage: Any = import_module("apass.adapters.onnx")
     outputs: Any = import_module("apass.adapters.onnx.outputs")
     path = _SOURCES.get(before)
-    original = _exported(before) if path is None else storage.load_model(path)
-    verdict = await outputs.compare_outputs(original, _exported(after), engines=("reference", "onnxruntime"))
+    original = exported_model(before) if path is None else storage.load_model(path)
+    verdict = await outputs.compare_outputs(original, exported_model(after), engines=("reference", "onnxruntime"))
     text = f"outputs {verdict.status.value}" + (f": {verdict.reason}" if verdict.reason else "")
     return Comparison(verdict.changed, text)
 
@@ -98,7 +124,7 @@ async def _compare_outputs(before: IRModule, after: IRModule) -> Comparison:
 async def _measure(mods: Sequence[IRModule]) -> Sequence[Measures]:
     """Return the sizes and latencies of the exported modules."""
     plugin: Any = import_module("apass.adapters.onnx.plugin")
-    measures: Sequence[Measures] = await plugin.PLUGIN.measure([_exported(mod) for mod in mods])
+    measures: Sequence[Measures] = await plugin.PLUGIN.measure([exported_model(mod) for mod in mods])
     return measures
 
 

@@ -3,7 +3,9 @@
 import apass
 from apass.core.pass_factories import find_factory
 
-NAMES = sorted(name for name in apass.list_passes() if find_factory(name).__module__.startswith("apass.relay."))
+NAMES = sorted(
+    name for name in apass.list_passes() if find_factory(name).__module__.startswith("apass.relay.transform.")
+)
 
 EXACT = [name for name in NAMES if name not in ("FirstOrderGradient", "ToMixedPrecision")]
 """The passes that keep types and values.

@@ -50,7 +50,8 @@ class _Evaluator(ReferenceEvaluator):
 
     def __init__(self, proto: Any, **options: Any) -> None:
         # For a local function, onnx creates an evaluator of this class without `new_ops`.
-        super().__init__(proto, **{"new_ops": [*kernels.KERNELS, *old_versions.KERNELS], **options})
+        arguments: dict[str, Any] = {"new_ops": [*kernels.KERNELS, *old_versions.KERNELS], **options}
+        super().__init__(proto, **arguments)
 
 
 def evaluate(model: bytes | onnx.ModelProto, inputs: Inputs) -> Evaluation:

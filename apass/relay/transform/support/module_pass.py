@@ -50,8 +50,10 @@ def check_is_module(name: str, value: object) -> None:
             f"pass {name!r} requires an apass.relay.IRModule, got {value!r}; use IRModule.from_expr(expr)"
         )
     kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
-    raise AdapterError(
-        f"pass {name!r} requires an apass.relay.IRModule, got {kind}; translate an ONNX model with "
-        "apass.relay.frontend.from_onnx(model) (the command line does so if no pass of ONNX comes first), or build a "
-        "module with IRModule({'main': func}) or IRModule.from_expr(expr)"
+    hint = (
+        "convert it with relay.FromONNX"
+        if kind == "onnx_ir.Model"
+        else "translate an ONNX model with apass.relay.frontend.from_onnx(model), or build a module with "
+        "IRModule({'main': func}) or IRModule.from_expr(expr)"
     )
+    raise AdapterError(f"pass {name!r} requires an apass.relay.IRModule, got {kind}; {hint}")
