@@ -164,3 +164,41 @@ def test_annotations_are_left_out() -> None:
     body = relay.annotation.compiler_end(relay.annotation.compiler_begin(both, "c"), "c")
     assert [node.op_type for node in relay.to_onnx(Function([data], body)).graph.node] == ["Neg", "Identity"]
     assert_same_outputs(Function([data], body))
+
+
+TYPED: list[tuple[str, Callable[[Expr], Expr]]] = [
+    ("int32", lambda x: relay.log2(x)),
+    ("int8", lambda x: relay.rsqrt(x)),
+    ("float64", lambda x: relay.argwhere(x)),
+    ("uint64", lambda x: relay.argwhere(x)),
+    ("int16", lambda x: relay.nn.depth_to_space(relay.reshape(x, (1, 4, 3, 1)), 2)),
+    ("int32", lambda x: relay.nn.space_to_depth(relay.reshape(x, (1, 1, 6, 2)), 2)),
+    ("int16", lambda x: relay.nn.upsampling(relay.reshape(x, (1, 1, 3, 4)), 2, 3)),
+    (
+        "float16",
+        lambda x: relay.scatter_add(x, const(np.array([[0, 1, 1, 2]])), relay.exp(relay.strided_slice(x, [0], [1])), 0),
+    ),
+    (
+        "float16",
+        lambda x: relay.scatter_nd(x, const([[0, 0], [1, 1]]), relay.cast(const([1.0, 2.0]), "float16"), "add"),
+    ),
+]
+"""Operators on types for which onnxruntime lacks the operator of ONNX."""
+
+
+@pytest.mark.parametrize(("dtype", "make"), TYPED)
+def test_types_that_onnxruntime_lacks_are_widened(dtype: str, make: Callable[[Expr], Expr]) -> None:
+    data = var("x", shape=(3, 4), dtype=dtype)
+    assert_same_outputs(Function([data], make(data)), [np.arange(1, 13).reshape(3, 4).astype(dtype)])
+
+
+def test_slice_like_shortens_the_first_axes() -> None:
+    data, like = var("x", shape=(2, 3, 4)), var("y", shape=(1, 2))
+    total = relay.sum(data)
+    assert_same_outputs(Function([data, like], Tuple([relay.slice_like(data, like), relay.slice_like(total, total)])))
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (2, 0, 3)])
+def test_repeat_of_no_elements_has_none(shape: tuple[int, ...]) -> None:
+    data = var("x", shape=shape)
+    assert_same_outputs(Function([data], relay.repeat(data, 2, 0)))

@@ -346,11 +346,23 @@ def test_function_as_a_result_is_an_error() -> None:
         to_onnx(Function([X], Function([], X)))
 
 
+def test_empty_tuple_as_a_result_is_an_error() -> None:
+    with pytest.raises(OpNotImplementedError, match="main returns no tensor, but an ONNX model needs an output"):
+        to_onnx(Function([X], Tuple([])))
+
+
 def test_deep_programs_are_exported() -> None:
     expr: Expr = X
     for _ in range(20_000):
         expr = relay.negative(expr)
     assert len(to_onnx(Function([X], expr)).graph.node) == 20_000
+
+
+def test_deep_functions_are_exported_in_linear_work() -> None:
+    expr: Expr = relay.negative(X)
+    for _ in range(20_000):
+        expr = Call(Function([], expr), [])
+    assert op_types(to_onnx(Function([X], expr))) == ["Neg"]
 
 
 def test_file_is_read_by_the_importer_again(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from apass.relay.backend.onnx.biases import with_biases
 from apass.relay.backend.onnx.graph import GraphBuilder, NewerOpsetError, Tensor
 from apass.relay.backend.onnx.program import ProgramExporter, packed, tensor_types, used_names, value_info
 from apass.relay.backend.onnx.site import Operand
+from apass.relay.errors import OpNotImplementedError
 from apass.relay.ir.expr import Constant, Expr, If
 from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
@@ -165,6 +166,8 @@ class _Export:
         """Return the model."""
         builder = self._builder
         types = tensor_types(self._main.body.checked_type)
+        if not types:
+            raise OpNotImplementedError("main returns no tensor, but an ONNX model needs an output; return one")
         arguments = [self._argument(param.name_hint, param.checked_type) for param in self._main.params]
         names = [builder.unique_name(name) for name in self._outputs(len(types))]
         outputs = self._exporter.export(self._main, arguments)

@@ -5,7 +5,7 @@ Loop.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from onnx import GraphProto, NodeProto, ValueInfoProto, helper
@@ -57,10 +57,21 @@ class Scope:
     """The values by expression."""
     parent: "Scope | None"
     """The enclosing scope."""
+    known: set[Expr] = field(default_factory=set[Expr])
+    """All expressions with a value in any scope of the program: others are not searched."""
+
+    def inner(self) -> "Scope":
+        """Return an empty scope within this one."""
+        return Scope({}, self, self.known)
+
+    def bind(self, expr: Expr, value: Value) -> None:
+        """Set the value of an expression."""
+        self.values[expr] = value
+        self.known.add(expr)
 
     def find(self, expr: Expr) -> Value | None:
         """Return the value of an expression, or None if it has none yet."""
-        scope: Scope | None = self
+        scope: Scope | None = self if expr in self.known else None
         while scope is not None:
             if expr in scope.values:
                 return scope.values[expr]
@@ -116,7 +127,7 @@ class ProgramExporter:
         self._mod = mod
         self._builder = builder
         self._globals = Scope({}, None)
-        self._active: list[Function] = []
+        self._active: set[Function] = set()
         self._inlined = 0
         self._nested = 0
 
@@ -135,9 +146,9 @@ class ProgramExporter:
         """Translate an expression and all that it needs."""
         while isinstance(expr, Let):
             if isinstance(expr.value, Function):
-                scope.values[expr.var] = Closure(expr.value, scope, expr.var)
+                scope.bind(expr.var, Closure(expr.value, scope, expr.var))
             else:
-                scope.values[expr.var] = yield self._block(expr.value, scope)
+                scope.bind(expr.var, (yield self._block(expr.value, scope)))
             expr = expr.body
 
         def is_done(node: Expr) -> bool:
@@ -145,7 +156,7 @@ class ProgramExporter:
 
         for node in post_order(expr, is_done):
             if not isinstance(node, Op) and scope.find(node) is None:
-                scope.values[node] = yield self._translate(node, scope)
+                scope.bind(node, (yield self._translate(node, scope)))
         return _found(expr, scope)
 
     def _translate(self, node: Expr, scope: Scope) -> Walk[Value]:
@@ -203,9 +214,9 @@ class ProgramExporter:
         self._inlined += 1
         if self._inlined > MOST_INLINED:
             raise OpNotImplementedError(f"more than {MOST_INLINED} calls of functions would be inlined; inline fewer")
-        self._active.append(closure.func)
+        self._active.add(closure.func)
         result = yield self._block(closure.func.body, _inner(closure, arguments))
-        self._active.pop()
+        self._active.remove(closure.func)
         return result
 
     def _if(self, node: If, scope: Scope) -> Walk[Value]:
@@ -216,7 +227,7 @@ class ProgramExporter:
         for name, branch in (("then_branch", node.true_branch), ("else_branch", node.false_branch)):
             self._enter()
             with self._builder.subgraph() as nodes:
-                outputs = _flat((yield self._block(branch, Scope({}, scope))))
+                outputs = _flat((yield self._block(branch, scope.inner())))
                 branches.append(self._graph(name, nodes, [], list(zip(outputs, types, strict=True))))
             self._nested -= 1
         results = [Tensor(self._builder.unique_name("if_out"), ty.dtype) for ty in types]
@@ -281,7 +292,7 @@ class ProgramExporter:
 
     def _lets(self, loop: "TailLoop", scope: Scope) -> Walk[Value]:
         for let in loop.lets:
-            scope.values[let.var] = yield self._block(let.value, scope)
+            scope.bind(let.var, (yield self._block(let.value, scope)))
         return ()
 
     def _enter(self) -> None:
@@ -312,9 +323,11 @@ class ProgramExporter:
 
 def _inner(closure: Closure, arguments: Sequence[Value]) -> Scope:
     """Return the scope of a call of a function."""
-    scope = Scope(dict(zip(closure.func.params, arguments, strict=True)), closure.scope)
+    scope = closure.scope.inner()
+    for param, argument in zip(closure.func.params, arguments, strict=True):
+        scope.bind(param, argument)
     if closure.name is not None:
-        scope.values[closure.name] = closure
+        scope.bind(closure.name, closure)
     return scope
 
 

@@ -102,12 +102,24 @@ def rounded(site: Site) -> Tensor:
 
 def rsqrt(site: Site) -> Tensor:
     """Return the reciprocal of the square root."""
-    return site.builder.emit("Reciprocal", site.builder.emit("Sqrt", site[0]))
+    root = site.builder.emit("Sqrt", _as_floats(site))
+    return site.builder.cast(site.builder.emit("Reciprocal", root), site.result.dtype)
 
 
 def logarithm(base: float) -> Converter:
     """Return the converter of a logarithm to a base."""
-    return lambda site: site.builder.emit("Div", site.builder.emit("Log", site[0]), site.like(np.log(base)))
+
+    def convert(site: Site) -> Tensor:
+        natural = site.builder.emit("Log", _as_floats(site))
+        divisor = site.builder.constant(np.log(base), natural.dtype)
+        return site.builder.cast(site.builder.emit("Div", natural, divisor), site.result.dtype)
+
+    return convert
+
+
+def _as_floats(site: Site) -> Tensor:
+    """Return the first operand; integers as floats, because a later step has fractions."""
+    return site[0] if site.is_float() else site.builder.cast(site[0], "float64")
 
 
 def is_finite(site: Site) -> Tensor:

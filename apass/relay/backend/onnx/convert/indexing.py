@@ -73,7 +73,11 @@ def dyn_strided_slice(site: Site) -> Tensor:
 def slice_like(site: Site) -> Tensor:
     """Return the first elements along axes, as many as another tensor has."""
     chosen = site.attrs(SliceLikeAttrs).axes
-    axes = range(site.rank()) if chosen is None else [axis_of(site.rank(), axis) for axis in chosen]
+    # A tensor of lower rank shortens the first axes.
+    count = min(site.rank(), site.rank(1))
+    axes = range(count) if chosen is None else [axis_of(site.rank(), axis) for axis in chosen]
+    if not axes:
+        return site[0]
     builder = site.builder
     ends = builder.joined([site.dim(1, axis) for axis in axes])
     return builder.emit("Slice", site[0], builder.ints([0] * len(axes)), ends, builder.ints(axes))
@@ -172,14 +176,24 @@ def scatter_add(site: Site) -> Tensor:
 
 
 def _scattered(site: Site, axis: int, reduction: str | None) -> Tensor:
-    indices = _index(site, site[1])
-    return site.builder.emit("ScatterElements", site[0], indices, site[2], axis=site.axis(axis), reduction=reduction)
+    indices, (data, updates) = _index(site, site[1]), _summands(site, reduction)
+    result = site.builder.emit("ScatterElements", data, indices, updates, axis=site.axis(axis), reduction=reduction)
+    return site.builder.cast(result, site.result.dtype)
+
+
+def _summands(site: Site, reduction: str | None) -> tuple[Tensor, Tensor]:
+    """Return the data and the updates of a scatter, in a type that onnxruntime adds."""
+    if reduction is not None and site.type().dtype in ("float16", "bfloat16"):
+        return site.builder.cast(site[0], "float32"), site.builder.cast(site[2], "float32")
+    return site[0], site[2]
 
 
 def scatter_nd(site: Site) -> Tensor:
     """Return the data with the elements or slices at the columns of indices updated."""
     reduction = "add" if site.attrs(ScatterNDAttrs).mode == "add" else None
-    return site.builder.emit("ScatterND", site[0], _columns_last(site, 1), site[2], reduction=reduction)
+    data, updates = _summands(site, reduction)
+    result = site.builder.emit("ScatterND", data, _columns_last(site, 1), updates, reduction=reduction)
+    return site.builder.cast(result, site.result.dtype)
 
 
 def one_hot(site: Site) -> Tensor:
@@ -255,7 +269,9 @@ def _chosen(site: Site, outputs: Sequence[Tensor]) -> Outputs:
 def argwhere(site: Site) -> Tensor:
     """Return the coordinates of the elements that are not zero."""
     builder = site.builder
-    return builder.cast(builder.transpose(builder.emit("NonZero", site[0], dtype="int64"), [1, 0]), "int32")
+    # onnxruntime lacks the type for 64-bit floats and unsigned numbers.
+    data = builder.cast(site[0], "bool") if site.type().dtype in ("float64", "uint64") else site[0]
+    return builder.cast(builder.transpose(builder.emit("NonZero", data, dtype="int64"), [1, 0]), "int32")
 
 
 def where(site: Site) -> Tensor:

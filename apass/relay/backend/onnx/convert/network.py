@@ -189,8 +189,8 @@ def depth_to_space(site: Site) -> Tensor:
     """Return channels as blocks of elements."""
     attrs = site.attrs(SubPixelAttrs)
     data, _ = to_plain(site, 0, attrs.layout, 2)
-    mode = attrs.mode if attrs.mode != "DCR" else None
-    blocks = site.builder.emit("DepthToSpace", data, blocksize=attrs.block_size, mode="CRD" if mode else None)
+    mode = None if attrs.mode == "DCR" else "CRD"
+    blocks = site.builder.emit("DepthToSpace", data, blocksize=attrs.block_size, mode=mode)
     return from_plain(site, blocks, attrs.layout, 2)
 
 

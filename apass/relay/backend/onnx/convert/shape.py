@@ -256,7 +256,8 @@ def repeat(site: Site) -> Tensor:
     copies = [1] * (len(dims) + 1)
     copies[axis + 1] = attrs.repeats
     tiled = builder.emit("Tile", builder.unsqueeze(data, [axis + 1]), builder.ints(copies))
-    return with_dims(site, tiled, [*dims[:axis], -1, *dims[axis + 1 :]])
+    known = to_result_shape(site, tiled)
+    return known if known is not None else with_dims(site, tiled, [*dims[:axis], -1, *dims[axis + 1 :]])
 
 
 def meshgrid(site: Site) -> list[Tensor]:
