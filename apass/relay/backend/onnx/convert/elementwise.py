@@ -118,7 +118,7 @@ def logarithm(base: float) -> Converter:
 
 
 def _as_floats(site: Site) -> Tensor:
-    """Return the first operand; integers as floats, because a later step has fractions."""
+    """Return the first operand; integers become floats, for steps with fractions."""
     return site[0] if site.is_float() else site.builder.cast(site[0], "float64")
 
 

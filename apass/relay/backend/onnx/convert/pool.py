@@ -1,7 +1,7 @@
 """Pooling: sliding windows, global and adaptive."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from apass.relay.backend.onnx.convert.conv import from_plain, to_plain
 from apass.relay.backend.onnx.convert.reduce import average
 from apass.relay.backend.onnx.graph import Tensor
 from apass.relay.backend.onnx.site import Converter, Site, Table
+from apass.relay.ir.ty import Dim
 from apass.relay.op.nn.pool.adaptive import AdaptivePoolAttrs
 from apass.relay.op.nn.pool.global_pool import GlobalPool2DAttrs
 from apass.relay.op.nn.pool.kernel import Slide, lowest
@@ -18,41 +19,44 @@ from apass.relay.op.nn.windows import both_sides
 __all__ = ["TABLE"]
 
 
+AvgPoolAttrs: TypeAlias = AvgPool1DAttrs | AvgPool2DAttrs | AvgPool3DAttrs
+
+
 def pool(site: Site) -> Tensor:
     """Return the maximum or the mean of each window."""
     attrs = site.attrs(PoolAttrs)
     rank = len(attrs.pool_size)
     data, dims = to_plain(site, 0, attrs.layout, rank)
     sides = both_sides(attrs.padding, rank)
-    slides = _slides(site, dims[2:], attrs) if attrs.ceil_mode else None
-    if slides is not None:
+    if attrs.ceil_mode:
         # ONNX leaves out windows that begin after the data. Padding that all windows cover has the same result.
-        needed = [slide.extent - slide.sides[0] - int(str(dim)) for slide, dim in zip(slides, dims[2:], strict=True)]
+        slides = _slides(site, dims[2:], attrs)
+        lengths = site.static_dims(dims[2:])
+        needed = [slide.extent - slide.sides[0] - length for slide, length in zip(slides, lengths, strict=True)]
         sides = [(low, max(high, more)) for (low, high), more in zip(sides, needed, strict=True)]
-    if isinstance(attrs, AvgPool1DAttrs | AvgPool2DAttrs | AvgPool3DAttrs):
-        result = _average(site, data, attrs, sides, attrs.count_include_pad)
-        if slides is not None and attrs.count_include_pad:
-            counts = np.ones((), np.float64)
-            for slide, dim in zip(slides, site.static_dims(dims[2:]), strict=True):
-                counts = np.multiply.outer(counts, slide.covered(dim, include_pad=True).astype(np.float64))
-            factor = np.prod(attrs.pool_size) / np.maximum(counts, 1)
-            result = site.builder.emit("Mul", result, site.like(factor))
+    if isinstance(attrs, AvgPoolAttrs):
+        result = _average(site, data, dims[2:], attrs, sides)
     else:
         result = _maximum(site, data, attrs, sides)
     return from_plain(site, result, attrs.out_layout or attrs.layout, rank)
 
 
-def _slides(site: Site, lengths: Sequence[object], attrs: PoolAttrs) -> list[Slide]:
+def _slides(site: Site, lengths: Sequence[Dim], attrs: PoolAttrs) -> list[Slide]:
     """Return the windows of each dimension, with those that begin in the padding."""
-    known = site.static_dims([length for length in lengths if isinstance(length, int)])
+    known = [length for length in lengths if isinstance(length, int)]
     if len(known) != len(lengths):
-        raise site.unsupported("ceil_mode needs known spatial dimensions; import the model with its shapes")
+        raise site.unsupported(
+            "ceil_mode, and padding as large as the window, need known spatial dimensions; import the model with its "
+            "shapes"
+        )
     rank = len(known)
     slides: list[Slide] = []
     axes = zip(known, attrs.pool_size, attrs.strides, attrs.dilation, both_sides(attrs.padding, rank), strict=True)
     for length, size, stride, gap, sides in axes:
         span = (size - 1) * gap + 1
-        slides.append(Slide(size, stride, gap, sides, -(-(length + sum(sides) - span) // stride) + 1))
+        room = length + sum(sides) - span
+        count = (-(-room // stride) if attrs.ceil_mode else room // stride) + 1
+        slides.append(Slide(size, stride, gap, sides, count))
     return slides
 
 
@@ -83,12 +87,23 @@ def _maximum(site: Site, data: Tensor, attrs: PoolAttrs, sides: Sequence[tuple[i
     return site.builder.emit("MaxPool", data, **_window(attrs, sides))
 
 
-def _average(site: Site, data: Tensor, attrs: PoolAttrs, sides: Sequence[tuple[int, int]], include_pad: bool) -> Tensor:
-    if not _are_small(attrs, sides):
-        if not include_pad:
-            raise site.unsupported("the padding must be less than the window; pad the data with nn.pad")
+def _average(
+    site: Site, data: Tensor, lengths: Sequence[Dim], attrs: AvgPoolAttrs, sides: Sequence[tuple[int, int]]
+) -> Tensor:
+    is_small = _are_small(attrs, sides)
+    if not is_small:
         data, sides = _padded(site, data, sides, 0.0), [(0, 0)] * len(sides)
-    return site.builder.emit("AveragePool", data, **_window(attrs, sides), count_include_pad=1 if include_pad else None)
+    counts_pads = attrs.count_include_pad or not is_small
+    window = _window(attrs, sides)
+    result = site.builder.emit("AveragePool", data, **window, count_include_pad=1 if counts_pads else None)
+    if not counts_pads or (attrs.count_include_pad and not attrs.ceil_mode):
+        return result
+    # The sums were divided by the number of all elements of a window.
+    counts = np.ones((), np.float64)
+    for slide, length in zip(_slides(site, lengths, attrs), site.static_dims(lengths), strict=True):
+        covered = slide.covered(length, include_pad=attrs.count_include_pad)
+        counts = np.multiply.outer(counts, covered.astype(np.float64))
+    return site.builder.emit("Mul", result, site.like(np.prod(attrs.pool_size) / np.maximum(counts, 1)))
 
 
 def global_pool(is_maximum: bool) -> Converter:
