@@ -193,6 +193,15 @@ async def test_onnx_model_returns_through_relay() -> None:
     assert [str(value.shape) for value in result.graph.outputs] == ["[N]", "[N]"]
 
 
+def test_output_that_is_an_input_returns_through_relay() -> None:
+    model = onnx_ir.from_onnx_text("""
+    <ir_version: 9, opset_import: ["": 15]> g (float[2] x) => (float[2] x, float[2] y) { y = Neg(x) }
+    """)
+    result = apass.run("relay.FromONNX,onnx.FromRelay", model)
+    assert [value.name for value in result.graph.outputs] == ["x", "y"]
+    assert [node.op_type for node in result.graph] == ["Neg"]
+
+
 def test_tvm_errors_are_short(tmp_path: Path) -> None:
     model = ONNX.loads(command_line.write_model(tmp_path / "m.onnx").read_bytes())
     with pytest.raises(apass.AdapterError, match="TVM cannot compile the module for target 'abacus': "):

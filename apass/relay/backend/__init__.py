@@ -47,6 +47,7 @@ def to_onnx(
         MissingExtraError: if onnx is not installed.
         OpNotImplementedError: if a part of the program has no ONNX form; the message names the operator, its types and
             attributes, and the reason.
+        TypeError: if `relay_ir` is neither a module nor a function.
         TypeInferenceError: if the program has no types.
         ValueError: if an argument has a wrong value or name.
 

@@ -334,6 +334,13 @@ def test_unsupported_operators_are_all_named() -> None:
     ("options", "message"),
     [
         ({"opset_version": 3}, "opset_version must be from 7 to"),
+        ({"opset_version": "11"}, "opset_version must be from 7 to .*, got '11'"),
+        ({"name": ""}, "name must be that of a graph, which is not empty"),
+        ({"params": {1: 2}}, "params has the name 1, which main does not have"),
+        ({"params": {"x": np.ones((1, 3), "float32")}}, r"must be Tensor.*, got float32\[1, 3\]"),
+        ({"output_names": "y"}, "output_names must be 1 different names, got 'y'"),
+        ({"output_names": [""]}, "output_names must be 1 different names"),
+        ({"output_names": ["x"]}, "output_names must not be names of other parameters"),
         ({"params": {"y": 1}}, "params has the name 'y', which main does not have"),
         ({"params": {"x": np.ones(2)}}, "the value of parameter 'x' must be Tensor"),
         ({"output_names": ["a", "b"]}, "output_names must be 1 different names"),
@@ -342,6 +349,23 @@ def test_unsupported_operators_are_all_named() -> None:
 def test_wrong_arguments_are_errors(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         to_onnx(Function([X], relay.nn.relu(X)), **options)
+
+
+def test_value_of_several_parameters_is_an_error() -> None:
+    first, second = var("x", shape=(2,)), var("x", shape=(2,))
+    with pytest.raises(ValueError, match="params has the name 'x', which 2 parameters of main have"):
+        to_onnx(Function([first, second], relay.add(first, second)), {"x": np.ones(2, "float32")})
+
+
+def test_other_programs_are_an_error() -> None:
+    program: Any = relay.nn.relu(X)
+    with pytest.raises(TypeError, match=r"to_onnx requires an IRModule or a Function, got .*Call"):
+        to_onnx(program)
+
+
+def test_output_may_have_the_name_of_its_input() -> None:
+    model = checked(Function([X], Tuple([X, relay.negative(X)])), output_names=["x", "y"])
+    assert ([value.name for value in model.graph.output], op_types(model)) == (["x", "y"], ["Neg"])
 
 
 def test_function_as_a_result_is_an_error() -> None:

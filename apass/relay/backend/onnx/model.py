@@ -1,5 +1,6 @@
 """`export_model`: the implementation of `to_onnx`."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +23,7 @@ from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import Array
 from apass.relay.ir.post_order import post_order
 from apass.relay.ir.ty import TensorType, Type
+from apass.relay.op.define.dims import dims_differ
 from apass.relay.rewrite.let_binding import LetBinder, convert_bodies
 from apass.relay.type_inference.infer import infer_module
 
@@ -78,15 +80,20 @@ def export_model(
 ) -> ModelProto:
     """Return a program as an ONNX model, as `apass.relay.to_onnx` does."""
     newest = defs.onnx_opset_version()
-    if opset is not None and not OLDEST_OPSET <= opset <= newest:
-        raise ValueError(f"opset_version must be from {OLDEST_OPSET} to {newest}, got {opset}")
+    if opset is not None and (type(opset) is not int or not OLDEST_OPSET <= opset <= newest):
+        raise ValueError(f"opset_version must be from {OLDEST_OPSET} to {newest}, got {opset!r}")
+    if not name:
+        raise ValueError(f"name must be that of a graph, which is not empty, got {name!r}")
+    if not isinstance(cast("object", program), IRModule | Function):
+        raise TypeError(f"to_onnx requires an IRModule or a Function, got {program!r:.100}")
     mod = _prepared(IRModule.from_expr(program) if isinstance(program, Function) else program)
-    main = mod["main"]
-    known = {param.name_hint for param in main.params}
+    known = Counter(param.name_hint for param in mod["main"].params)
     for key in params:
         if key not in known:
-            hint = did_you_mean(key, known, listing="its parameters are ")
+            hint = did_you_mean(str(key), known, listing="its parameters are ")
             raise ValueError(f"params has the name {key!r}, which main does not have{hint}")
+        if known[key] > 1:
+            raise ValueError(f"params has the name {key!r}, which {known[key]} parameters of main have; rename them")
     model = _exported(mod, params, name, opset, output_names)
     if path is not None:
         _SAVE(model, str(path), save_as_external_data=tensor_bytes(model) >= _LARGEST_FILE)
@@ -169,8 +176,17 @@ class _Export:
         if not types:
             raise OpNotImplementedError("main returns no tensor, but an ONNX model needs an output; return one")
         arguments = [self._argument(param.name_hint, param.checked_type) for param in self._main.params]
-        names = [builder.unique_name(name) for name in self._outputs(len(types))]
+        wanted = self._outputs(len(types))
+        inputs = {name for name, _ in self._inputs}
+        reserved = {name: builder.unique_name(name) for name in wanted if name not in inputs}
         outputs = self._exporter.export(self._main, arguments)
+        # An output may be an input itself.
+        names = [
+            name if tensor.name == name else reserved.get(name) or builder.unique_name(name)
+            for tensor, name in zip(outputs, wanted, strict=True)
+        ]
+        if self._output_names is not None and names != list(wanted):
+            raise ValueError(f"output_names must not be names of other parameters, got {list(wanted)}")
         nodes = self._named(outputs, names)
         dims = _dim_names(self._main)
         graph = helper.make_graph(
@@ -209,7 +225,9 @@ class _Export:
     def _weight(self, name: str, ty: Type) -> Tensor:
         value = self._params[name]
         array: Array = value.data.numpy() if isinstance(value, Constant) else np.asarray(value)
-        if not isinstance(ty, TensorType) or str(array.dtype) != ty.dtype or array.ndim != len(ty.shape):
+        dims = ty.shape if isinstance(ty, TensorType) else ()
+        fits = len(dims) == array.ndim and not any(map(dims_differ, dims, array.shape))
+        if not isinstance(ty, TensorType) or str(array.dtype) != ty.dtype or not fits:
             raise ValueError(f"the value of parameter {name!r} must be {ty}, got {array.dtype}{list(array.shape)}")
         # Without its value: the tensor keeps its name, and is not folded into other constants.
         return Tensor(self._builder.initializer(name, array).name, ty.dtype)
@@ -221,8 +239,8 @@ class _Export:
             names = text.split("\n") if isinstance(text, str) else []
             defaults = ["output"] if count == 1 else [f"output_{index}" for index in range(count)]
             return names if len(names) == count else defaults
-        if len(given) != count or len(set(given)) != count:
-            raise ValueError(f"output_names must be {count} different names, got {list(given)}")
+        if isinstance(given, str) or len(given) != count or len({*given, ""}) != count + 1:
+            raise ValueError(f"output_names must be {count} different names, got {given!r}")
         return given
 
     def _named(self, outputs: Iterable[Tensor], names: Sequence[str]) -> list[NodeProto]:
@@ -233,7 +251,7 @@ class _Export:
         for tensor, name in zip(outputs, names, strict=True):
             if tensor.name in produced and tensor.name not in renamed:
                 renamed[tensor.name] = name
-            else:
+            elif tensor.name != name:
                 builder.node("Identity", [tensor.name], [name])
         _rename(builder.nodes, renamed)
         needed = set(names)
