@@ -54,6 +54,19 @@ def test_interface_and_versions_of_source_are_kept(model: Path) -> None:
     onnx.checker.check_model(result, full_check=True)
 
 
+@pytest.mark.parametrize("pipeline", ["relay.Default", "relay.FromONNX,relay.Default,onnx.FromRelay"])
+def test_metadata_of_source_is_kept(model: Path, pipeline: str) -> None:
+    source = onnx.load(model)
+    source.doc_string, source.domain, source.model_version = "a net", "org.example", 7
+    onnx.helper.set_model_props(source, {"classes": '["cat", "dog"]'})
+    onnx.save(source, model)
+    assert apass("opt", model, "-p", pipeline, "-O", 3, "--in-place").exit_code == 0
+    result = onnx.load(model)
+    assert operators(model) == ["Mul", "Relu", "Softmax"]
+    assert (result.doc_string, result.domain, result.model_version) == ("a net", "org.example", 7)
+    assert list(result.metadata_props) == list(source.metadata_props)
+
+
 def test_external_weights_stay_external(model: Path) -> None:
     proto = onnx.parser.parse_model(NET.replace("4", "400").replace("{1, 2, 3, 400}", "{1}"))
     weight = numpy_helper.from_array(np.full(400, 1.5, "float32"), "w")

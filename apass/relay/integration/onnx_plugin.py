@@ -1,9 +1,10 @@
 """The `IRPlugin` of ONNX files that Relay passes optimize, and `TO_ONNX`.
 
 A model is imported when it is read, and exported when it is written. The version of its operators, its IR version and
-the names of its outputs are kept.
+the names of its outputs are kept, and so is its metadata.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -21,6 +22,10 @@ __all__ = ["THROUGH_RELAY", "TO_ONNX", "exported_model", "imported_model"]
 
 _SOURCES: Final[WeakKeyDictionary[IRModule, Path]] = WeakKeyDictionary()
 """The files that modules were read from, for the comparison of outputs with the original model."""
+
+
+_METADATA: Final = ("doc_string", "domain", "metadata_props", "model_version")
+"""The fields of a model of onnx_ir that describe it."""
 
 
 def _names() -> Any:
@@ -82,6 +87,9 @@ def imported_model(source: Any, facts: Mapping[str, object] | None = None) -> IR
     ]
     if dims:
         attrs[names.DIMS] = "\n".join(dims)
+    metadata = {field: value for field in _METADATA if (value := getattr(source, field))}
+    if metadata:
+        attrs[names.METADATA] = json.dumps(metadata)
     if "" in source.opset_imports:
         attrs[names.OPSET] = source.opset_imports[""]
     return infer_module(mod.with_functions({"main": mod["main"].with_attr(attrs)}))
@@ -102,7 +110,14 @@ def exported_model(mod: IRModule, opset_version: int | None = None) -> Any:
     onnx_ir: Any = import_module("onnx_ir")
     name = mod["main"].attrs.get(_names().NAME)
     proto = backend.to_onnx(mod, name=name if isinstance(name, str) else "main", opset_version=opset_version)
-    return onnx_ir.from_proto(proto)
+    model = onnx_ir.from_proto(proto)
+    text = mod["main"].attrs.get(_names().METADATA)
+    for field, value in json.loads(text).items() if isinstance(text, str) else ():
+        if field == "metadata_props":
+            model.metadata_props.update(value)
+        elif field in _METADATA:
+            setattr(model, field, value)
+    return model
 
 
 def _save(mod: IRModule, path: Path, prepared: Any) -> None:

@@ -406,6 +406,22 @@ def test_default_pipeline_of_networks_is_exported() -> None:
     assert_same_outputs(run_on(Default(), IRModule.from_expr(bound)))
 
 
+def test_transposes_that_undo_each_other_are_left_out() -> None:
+    left, right, batch = var("x", shape=(2, 3)), var("y", shape=(3, 4)), var("z", shape=(2, 3, 4))
+    dense = Function([left, right], relay.nn.dense(left, relay.transpose(right)))
+    both = Function(
+        [batch], relay.nn.batch_matmul(batch, relay.transpose(relay.transpose(batch, (0, 2, 1)), (0, 2, 1)))
+    )
+    around = Function([batch], relay.negative(relay.transpose(relay.transpose(batch, (1, 2, 0)), (1, 2, 0))))
+    assert [op_types(checked(func)) for func in (dense, both, around)] == [
+        ["MatMul"],
+        ["Transpose", "MatMul"],
+        ["Transpose", "Neg"],
+    ]
+    for func in (dense, both, around):
+        assert_same_outputs(func)
+
+
 def test_bias_is_added_by_its_layer() -> None:
     weight, bias = const(np.ones((4, 6, 3, 3), "float32")), const(np.arange(4, dtype="float32"))
     convolved = Function([IMAGES], relay.nn.relu(relay.nn.bias_add(relay.nn.conv2d(IMAGES, weight), bias)))

@@ -121,6 +121,7 @@ class GraphBuilder:
         self._names: set[str] = set()
         self._numbers: dict[str, int] = {}
         self._constants: dict[tuple[str, tuple[int, ...], bytes], Tensor] = {}
+        self._transposed: dict[str, tuple[Tensor, Sequence[int]]] = {}
 
     def unique_name(self, hint: str) -> str:
         """Return a name that no other tensor or node has; the hint itself if possible."""
@@ -276,12 +277,23 @@ class GraphBuilder:
         return self.emit("Reshape", tensor, self.ints(dims))
 
     def transpose(self, tensor: Tensor, order: Sequence[int]) -> Tensor:
-        """Return a tensor with its dimensions in another order."""
-        if list(order) == sorted(order):
-            return tensor
+        """Return a tensor with its dimensions in another order.
+
+        An order that undoes an earlier one returns the source.
+        """
+        source, before = self._transposed.get(tensor.name, (tensor, range(len(order))))
+        combined = [before[axis] for axis in order]
+        if combined == sorted(combined):
+            return source
         if tensor.value is not None:
             return self.constant(np.ascontiguousarray(tensor.value.transpose(tuple(order))))
-        return self.emit("Transpose", tensor, perm=list(order))
+        result = self.emit("Transpose", source, perm=combined)
+        self._transposed[result.name] = source, combined
+        return result
+
+    def is_transposed(self, tensor: Tensor, order: Sequence[int]) -> bool:
+        """Return whether a tensor is another one with its dimensions in an order."""
+        return tensor.name in self._transposed and list(self._transposed[tensor.name][1]) == list(order)
 
     def unsqueeze(self, tensor: Tensor, axes: Sequence[int]) -> Tensor:
         """Return a tensor with dimensions of size 1 inserted."""

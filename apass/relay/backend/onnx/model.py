@@ -32,6 +32,7 @@ __all__ = [
     "DIMS",
     "EXTERNAL",
     "IR_VERSION",
+    "METADATA",
     "NAME",
     "OPSET",
     "OUTPUTS",
@@ -53,6 +54,9 @@ DIMS: Final = "OnnxDims"
 
 EXTERNAL: Final = "OnnxExternal"
 """The attribute of `main` that is set if the weights of that model are in a file of their own."""
+
+METADATA: Final = "OnnxMetadata"
+"""The attribute of `main` with the description and the properties of that model, as JSON."""
 
 NAME: Final = "OnnxName"
 """The attribute of `main` with the name of the graph of that model."""

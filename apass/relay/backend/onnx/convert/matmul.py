@@ -41,6 +41,8 @@ def _product(
 ) -> Tensor:
     builder, dtype, rank = site.builder, out_dtype or site.type().dtype, site.rank()
     left, right = builder.cast(site[0], dtype), builder.cast(right, dtype)
+    if transpose_b and builder.is_transposed(right, [1, 0]):
+        right, transpose_b = builder.transpose(right, [1, 0]), False
     # Gemm adds a third operand before version 11.
     if rank == 2 and dtype in ("float32", "float64") and builder.opset >= 11 and (transpose_a or transpose_b):
         return builder.emit("Gemm", left, right, transA=int(transpose_a), transB=int(transpose_b))
