@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,15 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.process
 @pytest.mark.slow
+@pytest.mark.parametrize("dims", [2, (-1, 3), "23"])
+def test_wrong_shape_of_input_is_an_error(dims: Sequence[int]) -> None:
+    source = ir.from_onnx_text(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[N, 3] x) => (float[N, 3] y) { y = Neg(x) }'
+    )
+    with pytest.raises(ValueError, match="the shape of input 'x' must be a sequence of dimensions from 0, or Any"):
+        from_onnx(source, shape={"x": dims})
+
+
 def test_importing_relay_does_not_load_onnx() -> None:
     code = "import sys, apass.relay, apass.relay.frontend; print(*sorted({'onnx', 'onnx_ir'} & set(sys.modules)))"
     process = python(code)

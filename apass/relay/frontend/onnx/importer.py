@@ -1,7 +1,8 @@
 """`import_model`: the implementation of `from_onnx`."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from operator import index
+from typing import Final, SupportsIndex, cast
 
 import onnx
 
@@ -80,6 +81,8 @@ def _inputs(graph: onnx.GraphProto, shape: Shapes, dtype: Dtypes) -> dict[str, V
     infos = [info for info in graph.input if info.name not in weights]
     names = [info.name for info in infos]
     _check_names("shape", shape, names)
+    for name, dims in shape.items():
+        _check_dims(name, dims)
     dtypes: Mapping[str, str] = {} if isinstance(dtype, str) else dtype
     _check_names("dtype", dtypes, names)
     return {info.name: Var(info.name, _input_type(info, shape, dtypes)) for info in infos}
@@ -97,11 +100,20 @@ def _input_type(info: onnx.ValueInfoProto, shape: Shapes, dtypes: Mapping[str, s
     return TensorType(ty.shape, dtypes.get(info.name, ty.dtype))
 
 
+def _check_dims(name: str, dims: object) -> None:
+    known = cast("Sequence[object]", dims) if isinstance(dims, Sequence) and not isinstance(dims, str) else (-1,)
+    if any(isinstance(dim, SupportsIndex) and index(dim) < 0 for dim in known):
+        raise ValueError(
+            f"the shape of input {name!r} must be a sequence of dimensions from 0, or Any() for unknown ones, got "
+            f"{dims!r}"
+        )
+
+
 def _check_names(argument: str, names: Iterable[str], known: Iterable[str]) -> None:
     candidates = set(known)
     for name in names:
         if name not in candidates:
-            hint = did_you_mean(name, candidates, listing="known names are ")
+            hint = did_you_mean(str(name), candidates, listing="known names are ")
             raise ValueError(f"{argument} of from_onnx has the unknown name {name!r}{hint}")
 
 
