@@ -7,6 +7,7 @@ import onnx
 import pytest
 
 from apass import relay
+from apass.adapters.onnx.outputs import evaluate
 from apass.relay.frontend import from_onnx
 from apass.relay.interpreter.compare_outputs import difference
 from apass.relay.transform.default import Default
@@ -30,6 +31,17 @@ def assert_equal_after_round_trip(path: Path) -> None:
 @pytest.mark.parametrize("name", QUICK)
 def test_quick_network_is_equal_after_round_trip(name: str) -> None:
     assert_equal_after_round_trip(LIGHT / f"{name}.onnx")
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_quick_network_is_equal_without_onnxruntime(name: str) -> None:
+    original = load_light_model(LIGHT / f"{name}.onnx")
+    feeds = draw_inputs(original)
+    mod, _ = from_onnx(original, freeze_params=True)
+    results = [evaluate(model, feeds) for model in (original, relay.to_onnx(run_on(Default(), mod)))]
+    assert [result.error for result in results] == ["", ""]
+    before, after = (result.outputs or () for result in results)
+    assert difference(before, after) == ""
 
 
 @pytest.mark.slow
