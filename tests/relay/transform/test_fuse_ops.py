@@ -287,6 +287,12 @@ def exp_of(expr: Expr) -> Expr:
     return Call(Op.get("exp"), [expr])
 
 
+def test_global_function_is_an_operand_of_an_operator() -> None:
+    mod = fused(read("def @f(%x: int32) { %x } def @main(%x: int32) { let %g = annotation.checkpoint(@f); %g(%x) }"))
+    assert "annotation.checkpoint(@f)" in str(mod["main"])
+    assert evaluate(mod, 3) == 3
+
+
 def test_fusion_stops_at_lets_ifs_and_calls() -> None:
     mod = read(
         """

@@ -12,7 +12,8 @@ from apass.core.context import PassContext
 from apass.passes.function_pass import FunctionPass
 from apass.passes.registry import provide_pass
 from apass.relay.analysis.fused import provide_fusion
-from apass.relay.ir.expr import Call, Constant, Expr, Op, Tuple, TupleGetItem, Var
+from apass.relay.ir.adt import Constructor
+from apass.relay.ir.expr import Call, Constant, Expr, GlobalVar, Op, Tuple, TupleGetItem, Var
 from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
@@ -113,7 +114,7 @@ class _FuseMutator(ExprMutator, scopes_first=True):
         self._numbers = graph.numbers
         self._groups = FusionGroups(graph, opt_level, max_depth)
         self._signatures: dict[int, _Signature] = {}
-        self._link_params = link_params
+        self._inside = (GlobalVar, Constructor, *([Constant] if link_params else []))
         self.memo_map.update((node, node) for node in post_order(func, stays) if stays(node))
 
     def visit_call(self, call: Call) -> Expr:
@@ -154,12 +155,15 @@ class _FuseMutator(ExprMutator, scopes_first=True):
         return self._group(node) == self._numbers[node]
 
     def _arguments(self, args: Iterable[Expr], group: int) -> list[Expr]:
-        """Return the operands inside a group; operands from outside become parameters."""
+        """Return the operands inside a group; operands from outside become parameters.
+
+        The names of global functions and constructors are known inside.
+        """
         signature = self._signatures.setdefault(group, _Signature())
         operands: list[Expr] = []
         for arg in args:
             new = self.visit(arg)
-            is_inside = self._group(arg) == group or (self._link_params and isinstance(new, Constant))
+            is_inside = self._group(arg) == group or isinstance(new, self._inside)
             operands.append(new if is_inside else signature.param(new, arg.checked_type))
         return operands
 
