@@ -1,7 +1,7 @@
 """`detect_feature`: the language features that a program uses."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Final
 
@@ -24,7 +24,6 @@ from apass.relay.ir.expr import (
 from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
-from apass.relay.ir.variables import free_vars
 
 __all__ = ["Feature", "detect_feature", "has_shared_nodes"]
 
@@ -104,9 +103,21 @@ def detect_feature(a: Expr | IRModule, b: Expr | IRModule | None = None) -> set[
         features.update(_KINDS[type(node)] for node in nodes)
         if has_shared_nodes(root):
             features.add(Feature.fGraph)
-        if any(isinstance(node, Let) and node.var in free_vars(node.value) for node in nodes):
+        if _has_recursive_let(nodes):
             features.add(Feature.fLetRec)
     return features
+
+
+def _has_recursive_let(nodes: Sequence[Expr]) -> bool:
+    """Return whether a let uses its variable in its value; `nodes` is in post order."""
+    numbers = {node: number for number, node in enumerate(nodes)}
+    first_uses: dict[Expr, int] = {}
+    for number, node in enumerate(nodes):
+        for child in node.children:
+            first_uses.setdefault(child, number)
+    # All uses are in the value or in the body, and the value comes first.
+    lets = (node for node in nodes if isinstance(node, Let))
+    return any(let.value is let.var or first_uses[let.var] <= numbers[let.value] for let in lets)
 
 
 def has_shared_nodes(expr: Expr) -> bool:
