@@ -1,12 +1,13 @@
 """Algebraic data types: definitions, constructors, patterns and `Match`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from zlib import crc32
 
 from apass.core.diagnostics import Span
 from apass.relay.ir.base import Node
 from apass.relay.ir.expr import Expr, Var, set_field
+from apass.relay.ir.text_format import pretty_print
 from apass.relay.ir.ty import GlobalTypeVar, Type, TypeVar
 
 __all__ = [
@@ -88,31 +89,43 @@ class Pattern(Node):
 
     __slots__ = ()
 
+    def parts(self) -> "Iterator[Pattern]":
+        """Iterate over the pattern and its parts, in pre-order."""
+        stack: list[Pattern] = [self]
+        while stack:
+            part = stack.pop()
+            yield part
+            if isinstance(part, PatternConstructor | PatternTuple):
+                stack += reversed(part.patterns)
+
     @property
     def bound(self) -> tuple[Var, ...]:
         """The variables that a match binds, from left to right."""
-        return ()
+        return tuple([part.var for part in self.parts() if isinstance(part, PatternVar)])
+
+    def __str__(self) -> str:
+        """Return Relay's text."""
+        return pretty_print(self)
+
+    def __repr__(self) -> str:
+        """Return the kind of the pattern, without its parts."""
+        return f"<relay.{type(self).__name__}>"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PatternWildcard(Pattern):
     """Pattern that matches every value."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PatternVar(Pattern):
     """Pattern that matches every value and binds it to a variable."""
 
     var: Var
     """The variable."""
 
-    @property
-    def bound(self) -> tuple[Var, ...]:
-        """The variable."""
-        return (self.var,)
 
-
-@dataclass(frozen=True, slots=True, eq=False, init=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class PatternConstructor(Pattern):
     """Pattern that matches the values of a constructor whose arguments match."""
 
@@ -125,13 +138,8 @@ class PatternConstructor(Pattern):
         set_field(self, "constructor", constructor)
         set_field(self, "patterns", tuple(patterns or ()))
 
-    @property
-    def bound(self) -> tuple[Var, ...]:
-        """The variables of the arguments' patterns."""
-        return tuple(var for pattern in self.patterns for var in pattern.bound)
 
-
-@dataclass(frozen=True, slots=True, eq=False, init=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class PatternTuple(Pattern):
     """Pattern that matches a tuple whose fields match."""
 
@@ -140,11 +148,6 @@ class PatternTuple(Pattern):
 
     def __init__(self, patterns: Iterable[Pattern] | None = None) -> None:
         set_field(self, "patterns", tuple(patterns or ()))
-
-    @property
-    def bound(self) -> tuple[Var, ...]:
-        """The variables of the fields' patterns."""
-        return tuple(var for pattern in self.patterns for var in pattern.bound)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,7 +14,7 @@ class TextLimits:
     """
 
     nesting: int = 100
-    """Maximum nesting of attribute values and of patterns.
+    """Maximum nesting of attribute values.
 
     Python compares, hashes and copies nested tuples by recursion, so a high limit can crash the process.
     """

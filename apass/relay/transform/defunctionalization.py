@@ -22,9 +22,7 @@ from apass.relay.ir.adt import (
     Clause,
     Constructor,
     Match,
-    Pattern,
     PatternConstructor,
-    PatternTuple,
     PatternVar,
     TypeData,
 )
@@ -62,6 +60,7 @@ from apass.relay.transform.support.type_subst import (
 )
 from apass.relay.type_inference.infer import ensure_typed
 from apass.relay.type_inference.unify import TypeUnifier
+from apass.relay.visitors.patterns import rewrite_pattern
 from apass.relay.visitors.recursion import Walk, walk_deep
 
 __all__ = ["MAX_COPIES", "Defunctionalization", "defunctionalize"]
@@ -460,18 +459,7 @@ class _Converter:
         data = yield self._value(match.data)
         clauses: list[Clause] = []
         for clause in match.clauses:
-            pattern = self._pattern(clause.lhs)
+            pattern = rewrite_pattern(clause.lhs, self._bound)
             result = yield self._value(clause.rhs, expected)
             clauses.append(Clause(pattern, result))
         return Match(data, clauses, match.complete, span=match.span)
-
-    def _pattern(self, pattern: Pattern) -> Pattern:
-        match pattern:
-            case PatternVar():
-                return PatternVar(self._bound(pattern.var))
-            case PatternConstructor():
-                return PatternConstructor(pattern.constructor, map(self._pattern, pattern.patterns))
-            case PatternTuple():
-                return PatternTuple(map(self._pattern, pattern.patterns))
-            case _:
-                return pattern

@@ -21,10 +21,7 @@ from apass.relay.ir.adt import (
     Clause,
     Constructor,
     Match,
-    Pattern,
     PatternConstructor,
-    PatternTuple,
-    PatternVar,
 )
 from apass.relay.ir.expr import (
     Call,
@@ -54,6 +51,7 @@ from apass.relay.transform.support.type_subst import (
     type_contains,
 )
 from apass.relay.type_inference.infer import ensure_typed
+from apass.relay.visitors.patterns import rewrite_pattern
 from apass.relay.visitors.recursion import Walk, walk_deep
 
 __all__ = ["ToCPS", "to_cps", "un_cps"]
@@ -306,7 +304,10 @@ class _Converter:
         clauses: list[Clause] = []
         for clause in match.clauses:
             result = yield self._block(clause.rhs, join)
-            clauses.append(Clause(self._pattern(clause.lhs), result))
+            for part in clause.lhs.parts():
+                if isinstance(part, PatternConstructor):
+                    _check_constructor(part.constructor)
+            clauses.append(Clause(rewrite_pattern(clause.lhs, self._var), result))
         return self._joined(match, join, _closed(inner, Match(data, clauses, match.complete, span=match.span)), frames)
 
     def _joined(self, expr: Expr, join: Var, code: Expr, frames: _Frames) -> Expr:
@@ -318,18 +319,6 @@ class _Converter:
     def _argument(self, expr: Expr) -> Var:
         """Return the parameter of the continuation that takes the value of an expression."""
         return Var("arg", self.types.converted(expr.checked_type))
-
-    def _pattern(self, pattern: Pattern) -> Pattern:
-        match pattern:
-            case PatternVar():
-                return PatternVar(self._var(pattern.var))
-            case PatternConstructor():
-                _check_constructor(pattern.constructor)
-                return PatternConstructor(pattern.constructor, map(self._pattern, pattern.patterns))
-            case PatternTuple():
-                return PatternTuple(map(self._pattern, pattern.patterns))
-            case _:
-                return pattern
 
 
 def _check_constructor(con: Constructor) -> None:

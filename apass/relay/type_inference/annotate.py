@@ -3,13 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from operator import eq, is_
 
-from apass.relay.ir.adt import Clause, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
+from apass.relay.ir.adt import Clause, Match
 from apass.relay.ir.expr import Call, Expr, If, Let, Op, RefCreate, RefRead, RefWrite, Tuple, TupleGetItem, Var
 from apass.relay.ir.function import Function
 from apass.relay.ir.post_order import post_order
 from apass.relay.ir.ty import FuncType, IncompleteType, Type
 from apass.relay.type_inference.errors import TypeErrors
 from apass.relay.type_inference.inferencer import Inferencer
+from apass.relay.visitors.patterns import rewrite_pattern
 
 __all__ = ["annotate"]
 
@@ -167,21 +168,8 @@ class _Annotator:
         return Match(self._new[match.data], clauses, match.complete, span=match.span, checked_type_=ty)
 
     def _clause(self, clause: Clause) -> Clause:
-        lhs, rhs = self._pattern(clause.lhs), self._new[clause.rhs]
+        lhs, rhs = rewrite_pattern(clause.lhs, self._variable), self._new[clause.rhs]
         return clause if lhs is clause.lhs and rhs is clause.rhs else Clause(lhs, rhs)
-
-    def _pattern(self, pattern: Pattern) -> Pattern:
-        if isinstance(pattern, PatternVar):
-            var = self._variable(pattern.var)
-            return pattern if var is pattern.var else PatternVar(var)
-        if not isinstance(pattern, PatternConstructor | PatternTuple):
-            return pattern
-        inner = [self._pattern(part) for part in pattern.patterns]
-        if all(map(is_, inner, pattern.patterns)):
-            return pattern
-        if isinstance(pattern, PatternTuple):
-            return PatternTuple(inner)
-        return PatternConstructor(pattern.constructor, inner)
 
 
 def _same_types(types: Sequence[Type], others: Sequence[Type]) -> bool:

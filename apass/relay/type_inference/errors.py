@@ -6,7 +6,7 @@ from typing import Final
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel
 from apass.relay.errors import TypeInferenceError, shortened
-from apass.relay.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
+from apass.relay.ir.adt import Constructor, Match, Pattern
 from apass.relay.ir.expr import (
     Call,
     Constant,
@@ -23,6 +23,7 @@ from apass.relay.ir.expr import (
     Var,
 )
 from apass.relay.ir.function import Function
+from apass.relay.visitors.patterns import pattern_text
 
 __all__ = ["TypeErrors", "describe", "describe_pattern"]
 
@@ -135,12 +136,5 @@ def _inner(expr: Expr) -> str:
 
 
 def describe_pattern(pattern: Pattern) -> str:
-    """Return Relay's text of a pattern."""
-    if isinstance(pattern, PatternVar):
-        return f"%{pattern.var.name_hint}"
-    if isinstance(pattern, PatternTuple):
-        return f"({', '.join(map(describe_pattern, pattern.patterns))})"
-    if not isinstance(pattern, PatternConstructor):
-        return "_"
-    inner = ", ".join(map(describe_pattern, pattern.patterns))
-    return f"{pattern.constructor.name_hint}({inner})" if inner else pattern.constructor.name_hint
+    """Return Relay's text of a pattern, shortened."""
+    return shortened(pattern_text(pattern, lambda var: f"%{var.name_hint}"))

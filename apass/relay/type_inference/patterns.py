@@ -41,8 +41,11 @@ class _Patterns:
         return [self._solver.substitute(ty, type_args) for ty in con.inputs]
 
     def _unify(self, pattern: Pattern, expected: Type, found: Type) -> None:
-        summary = f"the pattern `{describe_pattern(pattern)}` does not match the value"
-        self._solver.unify_at(self._match, expected, found, lambda: summary)
+        # The text of every nested pattern would take quadratic time.
+        def summary() -> str:
+            return f"the pattern `{describe_pattern(pattern)}` does not match the value"
+
+        self._solver.unify_at(self._match, expected, found, summary)
 
     def _failed(self) -> Type:
         unknown = IncompleteType()

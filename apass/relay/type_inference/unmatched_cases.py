@@ -1,6 +1,5 @@
 """`unmatched_cases`: finds the values that no clause of a match handles."""
 
-from collections.abc import Sequence
 from enum import Enum, auto
 from itertools import product
 from math import prod
@@ -9,12 +8,16 @@ from typing import Final
 from apass.relay.errors import TypeInferenceError
 from apass.relay.ir.adt import Match, Pattern, PatternConstructor, PatternTuple, PatternWildcard
 from apass.relay.ir.module import IRModule
+from apass.relay.visitors.patterns import with_parts
+from apass.relay.visitors.recursion import Walk, walk_deep
 
 __all__ = ["unmatched_cases"]
 
 
 _MOST_CASES: Final = 10_000
 """Maximum number of cases to check."""
+_MOST_WORK: Final = 1_000_000
+"""Maximum of the sum of their nesting. A deep pattern takes quadratic time."""
 
 
 class _Fit(Enum):
@@ -40,33 +43,37 @@ def unmatched_cases(match: Match, mod: IRModule | None = None) -> list[Pattern]:
     """
     context = mod if mod is not None else IRModule()
     failed: list[Pattern] = []
-    candidates: list[Pattern] = [PatternWildcard()]
-    checked = 0
+    candidates: list[tuple[Pattern, int]] = [(PatternWildcard(), 1)]  # each with its nesting
+    checked = work = 0
     while candidates:
-        candidate = candidates.pop()
+        candidate, nesting = candidates.pop()
         checked += 1
-        if checked > _MOST_CASES:
+        work += nesting
+        if checked > _MOST_CASES or work > _MOST_WORK:
             raise _too_many()
         fits = ((_fit(clause.lhs, candidate), clause.lhs) for clause in match.clauses)
         first = next((entry for entry in fits if entry[0] is not _Fit.CLASHES), None)
         if first is None:
             failed.append(candidate)
         elif first[0] is _Fit.DEPENDS:
-            candidates += _split(first[1], candidate, context)
+            candidates += [(part, nesting + 1) for part in walk_deep(_split(first[1], candidate, context))]
     return failed
 
 
 def _fit(pattern: Pattern, candidate: Pattern) -> _Fit:
-    if not isinstance(pattern, PatternConstructor | PatternTuple):
-        return _Fit.MATCHES
-    if not isinstance(candidate, PatternConstructor | PatternTuple):
-        return _Fit.DEPENDS
-    if _head(pattern) != _head(candidate):
-        return _Fit.CLASHES
-    inner = {_fit(*both) for both in zip(pattern.patterns, candidate.patterns, strict=True)}
-    if _Fit.CLASHES in inner:
-        return _Fit.CLASHES
-    return _Fit.DEPENDS if _Fit.DEPENDS in inner else _Fit.MATCHES
+    fit = _Fit.MATCHES
+    stack = [(pattern, candidate)]
+    while stack:
+        part, other = stack.pop()
+        if not isinstance(part, PatternConstructor | PatternTuple):
+            continue
+        if not isinstance(other, PatternConstructor | PatternTuple):
+            fit = _Fit.DEPENDS
+        elif _head(part) != _head(other):
+            return _Fit.CLASHES
+        else:
+            stack += zip(part.patterns, other.patterns, strict=True)
+    return fit
 
 
 def _head(pattern: PatternConstructor | PatternTuple) -> object:
@@ -76,17 +83,19 @@ def _head(pattern: PatternConstructor | PatternTuple) -> object:
     return pattern.constructor.belong_to, pattern.constructor.name_hint
 
 
-def _split(pattern: Pattern, candidate: Pattern, mod: IRModule) -> list[Pattern]:
+def _split(pattern: Pattern, candidate: Pattern, mod: IRModule) -> Walk[list[Pattern]]:
     """Return candidates that cover the same values, one level closer to `pattern`."""
     if not isinstance(pattern, PatternConstructor | PatternTuple):
         return [candidate]
     if not isinstance(candidate, PatternConstructor | PatternTuple):
         return _expand(pattern, mod)
-    fields = [_split(*both, mod) for both in zip(pattern.patterns, candidate.patterns, strict=True)]
+    fields: list[list[Pattern]] = []
+    for part, other in zip(pattern.patterns, candidate.patterns, strict=True):
+        fields.append((yield _split(part, other, mod)))
     if prod(map(len, fields)) > _MOST_CASES:
         raise _too_many()
     # The last field varies slowest, which is TVM's order of cases.
-    return [_with_parts(candidate, tuple(reversed(parts))) for parts in product(*reversed(fields))]
+    return [with_parts(candidate, parts[::-1]) for parts in product(*reversed(fields))]
 
 
 def _expand(pattern: PatternConstructor | PatternTuple, mod: IRModule) -> list[Pattern]:
@@ -95,12 +104,6 @@ def _expand(pattern: PatternConstructor | PatternTuple, mod: IRModule) -> list[P
         return [PatternTuple([PatternWildcard() for _ in pattern.patterns])]
     data = mod.get_type_data(pattern.constructor.belong_to)
     return [PatternConstructor(con, [PatternWildcard() for _ in con.inputs]) for con in data.constructors]
-
-
-def _with_parts(candidate: PatternConstructor | PatternTuple, inner: Sequence[Pattern]) -> Pattern:
-    if isinstance(candidate, PatternTuple):
-        return PatternTuple(inner)
-    return PatternConstructor(candidate.constructor, inner)
 
 
 def _too_many() -> TypeInferenceError:

@@ -9,7 +9,7 @@ from operator import is_
 from typing import ClassVar, Final, Generic, NoReturn, TypeVar, cast
 
 from apass.errors import did_you_mean
-from apass.relay.ir.adt import Clause, Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
+from apass.relay.ir.adt import Clause, Constructor, Match
 from apass.relay.ir.expr import (
     Call,
     Constant,
@@ -26,6 +26,7 @@ from apass.relay.ir.expr import (
     Var,
 )
 from apass.relay.ir.function import Function
+from apass.relay.visitors.patterns import rewrite_pattern
 
 __all__ = ["METHODS", "DeepFunctor", "ExprFunctor", "ExprMutator", "ExprVisitor", "check_methods", "rewrite_function"]
 
@@ -406,21 +407,8 @@ class ExprMutator(DeepFunctor[Expr]):
         return ref if cell is ref.ref and value is ref.value else RefWrite(cell, value, span=ref.span)
 
     def _mutate_clause(self, clause: Clause) -> Clause:
-        lhs, rhs = self._mutate_pattern(clause.lhs), self.visit(clause.rhs)
+        lhs, rhs = rewrite_pattern(clause.lhs, self.mutate_binder), self.visit(clause.rhs)
         return clause if lhs is clause.lhs and rhs is clause.rhs else Clause(lhs, rhs)
-
-    def _mutate_pattern(self, pattern: Pattern) -> Pattern:
-        if isinstance(pattern, PatternVar):
-            var = self.mutate_binder(pattern.var)
-            return pattern if var is pattern.var else PatternVar(var)
-        if not isinstance(pattern, PatternConstructor | PatternTuple):
-            return pattern
-        inner = [self._mutate_pattern(part) for part in pattern.patterns]
-        if _same(inner, pattern.patterns):
-            return pattern
-        return (
-            PatternTuple(inner) if isinstance(pattern, PatternTuple) else PatternConstructor(pattern.constructor, inner)
-        )
 
 
 def _same(new: Iterable[object], old: Iterable[object]) -> bool:

@@ -94,7 +94,13 @@ class AttrsBuilder(TypeBuilder):
         return picked[0] if len(picked) == 1 else self._sequence(picked, start, end)
 
     def _sequence(self, items: list[object], start: int, end: int) -> tuple[object, ...]:
-        self._check_nesting(items, _items_of, start, end)
+        depth, parts = 0, items
+        while parts:
+            depth += 1
+            if depth > self._limits.nesting:
+                message = f"values are nested more than {depth - 1} levels deep, which is the limit TextLimits.nesting"
+                raise TextError(message, start, end)
+            parts = [inner for part in parts if isinstance(part, tuple) for inner in cast("tuple[object, ...]", part)]
         return tuple(items)
 
     def _entries(self, attrs: list[AttrEntry]) -> dict[str, object]:
@@ -136,7 +142,3 @@ class AttrsBuilder(TypeBuilder):
             return DictAttrs(entries) if kind is DictAttrs else kind(**entries)
         except (UnknownTypeKeyError, TypeError, ValueError) as error:
             raise TextError(f"invalid attributes: {error}", start, end) from error
-
-
-def _items_of(value: object) -> tuple[object, ...]:
-    return cast("tuple[object, ...]", value) if isinstance(value, tuple) else ()

@@ -201,7 +201,6 @@ class Builder(ExprBuilder):
             hint = did_you_mean(name, self._constructors, listing="there are: ")
             advice = f"write `%{name}` if it is meant to be a variable"
             raise TextError(f"there is no constructor `{name}`{hint}", start, start + len(name), advice)
-        self._check_nesting(patterns, _parts_of, start, end)
         return PatternConstructor(self._constructors[name], patterns)
 
     def pattern_unit(self, picked: object, start: int, end: int) -> PatternTuple:
@@ -210,7 +209,6 @@ class Builder(ExprBuilder):
 
     def pattern_tuple(self, picked: list[Pattern], start: int, end: int) -> PatternTuple:
         """Return a tuple pattern."""
-        self._check_nesting(picked, _parts_of, start, end)
         return PatternTuple(picked)
 
     # Data types.
@@ -264,7 +262,3 @@ class Builder(ExprBuilder):
         result = Constructor(name, inputs, self._type, span=self._span(start, end))
         self._constructors[name] = result
         return result
-
-
-def _parts_of(pattern: Pattern) -> tuple[Pattern, ...]:
-    return pattern.patterns if isinstance(pattern, PatternConstructor | PatternTuple) else ()

@@ -1,6 +1,6 @@
 """`TypeBuilder`: grammar actions for types, and base of the other builders."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final
 from typing import TypeVar as PythonTypeVar
 
@@ -184,16 +184,6 @@ class TypeBuilder:
                 f"`{picked}` is not a dimension", start, end, "a dimension is an integer from 0 to 2**63 - 1"
             )
         return size
-
-    def _check_nesting(self, items: Sequence[T], parts: Callable[[T], Iterable[T]], start: int, end: int) -> None:
-        """Raise TextError if the parts of `items` are nested too deeply."""
-        depth = 0
-        while items:
-            depth += 1
-            if depth > self._limits.nesting:
-                message = f"values are nested more than {depth - 1} levels deep, which is the limit TextLimits.nesting"
-                raise TextError(message, start, end)
-            items = [part for item in items for part in parts(item)]
 
     def _literal(self, read: Callable[[str], T], text: str, start: int, end: int) -> T:
         """Return the value of a literal. Raise TextError if it has none."""

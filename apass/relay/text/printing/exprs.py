@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Final
 
 from apass.core.diagnostics import Span
-from apass.relay.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
+from apass.relay.ir.adt import Constructor, Match, Pattern
 from apass.relay.ir.base import TextName
 from apass.relay.ir.expr import (
     Annotate,
@@ -34,6 +34,7 @@ from apass.relay.text.metadata import MetadataWriter
 from apass.relay.text.printing.doc import NEWLINE, Doc, Indented, braced
 from apass.relay.text.printing.names import Names, TypeText
 from apass.relay.text.printing.values import AttrsText
+from apass.relay.visitors.patterns import pattern_text
 from apass.relay.visitors.recursion import Walk
 
 __all__ = ["ExprText"]
@@ -83,14 +84,7 @@ class ExprText:
 
     def pattern(self, pattern: Pattern) -> str:
         """Return the text of a pattern."""
-        if isinstance(pattern, PatternVar):
-            return self._binder(pattern.var)
-        if isinstance(pattern, PatternTuple):
-            return f"({', '.join(map(self.pattern, pattern.patterns))})"
-        if isinstance(pattern, PatternConstructor):
-            inner = ", ".join(map(self.pattern, pattern.patterns))
-            return f"{pattern.constructor.name_hint}({inner})" if inner else pattern.constructor.name_hint
-        return "_"
+        return pattern_text(pattern, self._binder)
 
     def _survey(self, root: Expr) -> None:
         """Count the uses of each expression, and collect constants with typed users."""

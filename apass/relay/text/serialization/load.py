@@ -155,10 +155,10 @@ class _Reader:
         if type_params > limits.type_params:
             message = f"more than {limits.type_params} type parameters in scope; the limit is TextLimits.type_params"
             raise SerializationError(f"{self._title(number)} has {message}")
-        if not isinstance(value, _NESTING):
+        if not isinstance(value, (*_NESTING, Pattern)):
             return _Size(type_params=type_params)
         values = 1 + sum(size.values for size in sizes)
-        nesting = 1 + max((size.nesting for size in sizes), default=0)
+        nesting = 0 if isinstance(value, Pattern) else 1 + max((size.nesting for size in sizes), default=0)
         if values > max(limits.values, len(self._nodes)):
             message = f"expands to {values} values through shared parts; the limit TextLimits.values is {limits.values}"
             raise SerializationError(f"{self._title(number)} {message}")
@@ -257,7 +257,7 @@ class _Reader:
         return self._tensors[number]
 
 
-_NESTING: Final = (tuple, dict, Attrs, Pattern)
+_NESTING: Final = (tuple, dict, Attrs)
 """Values that Python compares, hashes and copies by recursion."""
 _STRINGS: Final = (Form.STRING, Form.TEXT)
 _TABLE_DEPTH: Final = 3

@@ -19,8 +19,6 @@ from apass.relay.ir.adt import (
     Match,
     Pattern,
     PatternConstructor,
-    PatternTuple,
-    PatternVar,
 )
 from apass.relay.ir.calls import call_op, known_type, op_name
 from apass.relay.ir.expr import (
@@ -56,6 +54,7 @@ from apass.relay.transform.autodiff.support import (
 from apass.relay.transform.normal_forms.anf import to_a_normal_form
 from apass.relay.type_inference.infer import infer_function, infer_module
 from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
+from apass.relay.visitors.patterns import rewrite_pattern
 from apass.relay.visitors.recursion import Walk, walk_deep
 from apass.relay.visitors.type_functor import TypeMutator, Visited
 
@@ -275,20 +274,10 @@ class _Reverse:
         return self._globals[name]
 
     def _pattern(self, pattern: Pattern) -> Pattern:
-        return walk_deep(self._walk_pattern(pattern))
-
-    def _walk_pattern(self, pattern: Pattern) -> Walk[Pattern]:
-        if isinstance(pattern, PatternVar):
-            return PatternVar(self._variable(pattern.var))
-        if not isinstance(pattern, PatternConstructor | PatternTuple):
-            return pattern
-        inner: list[Pattern] = []
-        for part in pattern.patterns:
-            inner += [(yield self._walk_pattern(part))]
-        if isinstance(pattern, PatternTuple):
-            return PatternTuple(inner)
-        _check_fields(pattern.constructor)
-        return PatternConstructor(pattern.constructor, inner)
+        for part in pattern.parts():
+            if isinstance(part, PatternConstructor):
+                _check_fields(part.constructor)
+        return rewrite_pattern(pattern, self._variable)
 
     def _call(self, call: Call, ty: Type, bp: Var, scope: ScopeBuilder) -> Walk[Expr]:
         if isinstance(call.op, Var) and call.op in self._thunks:

@@ -4,7 +4,6 @@ It evaluates an expression to a `Partial`. Code for the unknown parts is added t
 in the order of evaluation. An operand in a residual program is an atom, so that no code is copied and no effect moves.
 """
 
-from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from enum import Enum, auto
 from typing import Final, TypeAlias, TypeVar
@@ -20,7 +19,6 @@ from apass.relay.ir.adt import (
     PatternConstructor,
     PatternTuple,
     PatternVar,
-    PatternWildcard,
 )
 from apass.relay.ir.expr import (
     Call,
@@ -59,6 +57,7 @@ from apass.relay.transform.partial_eval.values import (
 )
 from apass.relay.transform.support.lets import Lets
 from apass.relay.transform.support.type_subst import substitute_type
+from apass.relay.visitors.patterns import rewrite_pattern
 from apass.relay.visitors.recursion import Walk, walk_deep
 
 __all__ = ["PartialEvaluator", "is_opaque"]
@@ -316,52 +315,32 @@ class PartialEvaluator:
                 break
         clauses: list[Clause] = []
         for clause in match.clauses:
-            pattern = self._pattern(clause.lhs, scope)
+            pattern = rewrite_pattern(clause.lhs, lambda var: self._fresh(var, scope))
             clauses.append(Clause(pattern, (yield from self._block(clause.rhs, scope))))
         self._forget()
         return Partial(lets.push(Match(data.dynamic, clauses, match.complete, span=match.span)))
 
     def _fit(self, pattern: Pattern, value: Partial, scope: Scope) -> _Fit:
         """Return whether a value matches, and bind the variables of the pattern if so."""
-        known: Static | None = value.static
-        match pattern:
-            case PatternWildcard():
-                return _Fit.YES
-            case PatternVar():
-                scope.values[pattern.var] = value
-                return _Fit.YES
-            case PatternConstructor():
-                if not isinstance(known, Data):
-                    return _Fit.UNKNOWN
-                if not _same_constructor(known.constructor, pattern.constructor):
-                    return _Fit.NO
-                if len(known.fields) != len(pattern.patterns):
-                    return _Fit.UNKNOWN
-                return self._fit_all(pattern.patterns, known.fields, scope)
-            case PatternTuple():
-                if not isinstance(known, Fields) or len(known.fields) != len(pattern.patterns):
-                    return _Fit.UNKNOWN
-                return self._fit_all(pattern.patterns, known.fields, scope)
-            case _:
-                return _Fit.UNKNOWN
-
-    def _fit_all(self, patterns: Sequence[Pattern], values: Sequence[Partial], scope: Scope) -> _Fit:
-        fits = Counter(self._fit(pattern, value, scope) for pattern, value in zip(patterns, values, strict=True))
-        return _Fit.NO if fits[_Fit.NO] else _Fit.UNKNOWN if fits[_Fit.UNKNOWN] else _Fit.YES
-
-    def _pattern(self, pattern: Pattern, scope: Scope) -> Pattern:
-        """Return a pattern with unknown variables."""
-        match pattern:
-            case PatternVar():
-                return PatternVar(self._fresh(pattern.var, scope))
-            case PatternConstructor():
-                return PatternConstructor(
-                    pattern.constructor, [self._pattern(part, scope) for part in pattern.patterns]
-                )
-            case PatternTuple():
-                return PatternTuple([self._pattern(part, scope) for part in pattern.patterns])
-            case _:
-                return pattern
+        fit = _Fit.YES
+        stack = [(pattern, value)]
+        while stack:
+            part, part_value = stack.pop()
+            known: Static | None = part_value.static
+            if isinstance(part, PatternVar):
+                scope.values[part.var] = part_value
+            elif isinstance(part, PatternConstructor | PatternTuple):
+                if isinstance(part, PatternTuple):
+                    is_known = isinstance(known, Fields)
+                else:
+                    is_known = isinstance(known, Data)
+                    if isinstance(known, Data) and not _same_constructor(known.constructor, part.constructor):
+                        return _Fit.NO
+                if isinstance(known, Data | Fields) and is_known and len(known.fields) == len(part.patterns):
+                    stack += zip(part.patterns, known.fields, strict=True)
+                else:
+                    fit = _Fit.UNKNOWN
+        return fit
 
 
 def _global(name: str, func: Function) -> Partial:
