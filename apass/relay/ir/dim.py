@@ -14,10 +14,12 @@ __all__ = ["Any", "Dim", "DimExpr", "Quotient", "ShapeVar", "SizeVar", "Symbolic
 
 _MOST_TERMS: Final = 64
 """Number of terms after which a sum becomes `Any`."""
-_MOST_FACTORS: Final = 64
-"""Number of factors of a product after which a sum becomes `Any`."""
+_LARGEST: Final = 256
+"""Number of factors, also those in quotients, after which a sum becomes `Any`."""
 _DEEPEST: Final = 32
 """Nesting of quotients after which a dimension becomes `Any`."""
+_LIMIT: Final = 2**63
+"""Coefficient or divisor from which on a sum becomes `Any`: no dimension is that large."""
 
 
 class SymbolicDim(Node):
@@ -119,6 +121,16 @@ class Quotient:
         dims = [f"({dim})" if isinstance(dim, DimExpr) else str(dim) for dim in (self.dividend, self.divisor)]
         return "//".join(dims)
 
+    @property
+    def depth(self) -> int:
+        """The nesting of quotients."""
+        return 1 + max(_depth_of(self.dividend), _depth_of(self.divisor))
+
+    @property
+    def size(self) -> int:
+        """The number of variables and quotients in it, and 1."""
+        return 1 + _size_of(self.dividend) + _size_of(self.divisor)
+
 
 Factor: TypeAlias = "ShapeVar | Quotient"
 Monomial: TypeAlias = "frozenset[tuple[Factor, int]]"
@@ -134,16 +146,21 @@ class DimExpr(SymbolicDim):
     that number or variable.
     """
 
-    __slots__ = ("_depth", "_hash", "_terms")
+    __slots__ = ("_depth", "_hash", "_size", "_terms")
     _terms: Mapping[Monomial, int]
     _hash: int
     _depth: int
+    _size: int
 
     def __init__(self, terms: Iterable[tuple[Monomial, int]]) -> None:
         object.__setattr__(self, "_terms", dict(terms))
-        # Computed once: the hash of a nested quotient would otherwise take time for each level.
+        # Computed once: those of a nested quotient would otherwise take time for each level.
+        factors = [item for monomial in self._terms for item in monomial]
+        quotients = [(factor, power) for factor, power in factors if isinstance(factor, Quotient)]
         object.__setattr__(self, "_hash", hash(frozenset(self._terms.items())))
-        object.__setattr__(self, "_depth", max((_depth_of(monomial) for monomial in self._terms), default=0))
+        object.__setattr__(self, "_depth", max((quotient.depth for quotient, _ in quotients), default=0))
+        inner = sum(power * (quotient.size - 1) for quotient, power in quotients)
+        object.__setattr__(self, "_size", inner + sum(power for _, power in factors))
 
     @property
     def terms(self) -> Mapping[Monomial, int]:
@@ -154,6 +171,11 @@ class DimExpr(SymbolicDim):
     def depth(self) -> int:
         """The nesting of quotients."""
         return self._depth
+
+    @property
+    def size(self) -> int:
+        """The number of variables and quotients, also of those in quotients."""
+        return self._size
 
     def variables(self) -> Iterator[ShapeVar]:
         """Iterate over the variables, also those in quotients.
@@ -212,7 +234,10 @@ class DimExpr(SymbolicDim):
             # A set has no order, so sort the factors.
             factors = sorted(str(factor) for factor, power in monomial for _ in range(power))
             size = abs(coefficient)
-            text = "*".join(factors if size == 1 and factors else [str(size), *factors])
+            factors = factors if size == 1 and factors else [str(size), *factors]
+            if len(factors) > 1:
+                factors = [f"({factor})" if "//" in factor else factor for factor in factors]
+            text = "*".join(factors)
             sign = "-" if coefficient < 0 else "+"
             texts.append(f"{sign} {text}" if texts else text if coefficient > 0 else f"-{text}")
         return " ".join(texts)
@@ -244,9 +269,12 @@ def _terms_of(dim: Dim) -> Mapping[Monomial, int]:
     return {_ONE: dim}
 
 
-def _depth_of(monomial: Monomial) -> int:
-    nested = [factor.dividend for factor, _ in monomial if isinstance(factor, Quotient)]
-    return 1 + max(dim.depth if isinstance(dim, DimExpr) else 0 for dim in nested) if nested else 0
+def _depth_of(dim: Dim) -> int:
+    return dim.depth if isinstance(dim, DimExpr) else 0
+
+
+def _size_of(dim: Dim) -> int:
+    return dim.size if isinstance(dim, DimExpr) else 1
 
 
 def _dim(terms: Mapping[Monomial, int]) -> Dim:
@@ -263,9 +291,9 @@ def _dim(terms: Mapping[Monomial, int]) -> Dim:
     if constant:
         left[_ONE] = constant
     expr = DimExpr(left.items())
-    most_factors = max(sum(power for _, power in monomial) for monomial in left)
-    is_large = len(left) > _MOST_TERMS or most_factors > _MOST_FACTORS or expr.depth > _DEEPEST
-    return Any() if is_large else expr
+    largest = max(map(abs, left.values()))
+    is_small = len(left) <= _MOST_TERMS and expr.size <= _LARGEST and expr.depth <= _DEEPEST and largest < _LIMIT
+    return expr if is_small else Any()
 
 
 def _sum(a: Dim, b: Dim) -> Dim:
@@ -302,8 +330,7 @@ def _quotient(a: Dim, b: Dim) -> Dim:
         whole[_ONE], rest[_ONE] = divmod(rest[_ONE], b)
     if not rest.keys() - {_ONE}:
         return _dim(whole)
-    dividend, divisor = _flattened(rest, b)
-    return _dim(whole) + _dim({frozenset([(Quotient(dividend, divisor), 1)]): 1})
+    return _dim(whole) + _fraction(*_flattened(rest, b))
 
 
 def _symbolic_quotient(a: Dim, b: Dim) -> Dim:
@@ -324,7 +351,13 @@ def _symbolic_quotient(a: Dim, b: Dim) -> Dim:
             exact[product] = exact.get(product, 0) + coefficient // scale
         else:
             return _dim(exact)
-    return _dim({frozenset([(Quotient(a, b), 1)]): 1})
+    return _fraction(a, b)
+
+
+def _fraction(dividend: Dim, divisor: Dim) -> Dim:
+    if isinstance(dividend, Any) or (isinstance(divisor, int) and abs(divisor) >= _LIMIT):
+        return Any()
+    return _dim({frozenset([(Quotient(dividend, divisor), 1)]): 1})
 
 
 def _flattened(terms: Mapping[Monomial, int], divisor: int) -> tuple[Dim, int]:

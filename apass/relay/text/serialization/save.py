@@ -128,7 +128,7 @@ class _Writer:
 
     def _map(self, entries: Mapping[object, object]) -> _Node:
         if all(isinstance(name, str) and not isinstance(name, SourceName) for name in entries):
-            keys: _Node = {"keys": list(entries)} if entries else {}
+            keys: _Node = {"keys": [_checked_text(str(name)) for name in entries]} if entries else {}
             return {**keys, **self._array(list(entries.values())), "type_key": "Map"}
         return {**self._array([part for pair in entries.items() for part in pair]), "type_key": "Map"}
 
@@ -236,12 +236,17 @@ def _number_node(value: float) -> _Node:
 def _repr(text: str) -> _Node:
     if text.isascii() and text.isprintable():
         return {"repr_str": text} if text else {}
+    raw = _checked_text(text).encode()
+    return {"repr_b64": b64encode(struct.pack("<Q", len(raw)) + raw).decode()}
+
+
+def _checked_text(text: str) -> str:
     try:
-        raw = text.encode()
+        text.encode()
     except UnicodeEncodeError as error:
         name = shortened(repr(text), 100)
         raise SerializationError(f"the string {name} is not valid Unicode: {error.reason}") from None
-    return {"repr_b64": b64encode(struct.pack("<Q", len(raw)) + raw).decode()}
+    return text
 
 
 def _text_of(schema: Schema, field: Field, value: object) -> str:
@@ -255,7 +260,7 @@ def _text_of(schema: Schema, field: Field, value: object) -> str:
         raise SerializationError(
             f"the field {field.key} of {schema.type_key} must be {field.wanted}, got {shortened(repr(value), 100)}"
         ) from None
-    return str(value)
+    return _checked_text(str(value))
 
 
 _PARTS: Final = ("type_key", "repr_str", "repr_b64", "attrs", "keys", "data")

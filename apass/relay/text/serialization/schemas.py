@@ -291,9 +291,13 @@ def _tensor_type(shape: tuple[int | Any | ShapeVar, ...], dtype: str) -> TensorT
 def _computed(operation: Callable[[Dim, Dim], Dim]) -> Callable[..., Dim]:
     def make(a: Dim, b: Dim, dtype: str) -> Dim:
         try:
-            return operation(a, b)
+            result = operation(a, b)
         except ZeroDivisionError:
             raise ValueError("a dimension is divided by zero") from None
+        if isinstance(result, int) and not -(2**63) <= result < 2**63:
+            # A square of a square grows without bound.
+            raise ValueError("an operation on dimensions has a result beyond 64 bits")
+        return result
 
     return make
 

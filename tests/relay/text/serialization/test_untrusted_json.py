@@ -95,6 +95,10 @@ CASES = {
         document(node("relay.TensorType", shape=2, dtype="int8"), array(3), number(-1)),
         "a dimension must be between 0",
     ),
+    "dimension of many squares": (
+        document(*(node("tir.Mul", a=part, b=part, dtype="int32") for part in range(2, 42)), number(3)),
+        "an operation on dimensions has a result beyond 64 bits",
+    ),
     "dimension is text": (
         document(node("relay.TensorType", shape=2, dtype="int8"), array(3), string("n")),
         "the field shape must be tuple[",
@@ -181,6 +185,7 @@ def test_values_without_form_are_rejected() -> None:
         (1j, "a value of type complex has no form in JSON: 1j; expected an expression, type, pattern, "),
         (2**64, "an integer of 65 bits has no form in JSON; expected at most 64"),
         (Var("\ud800"), "the string '\\ud800' is not valid Unicode: surrogates not allowed"),
+        ({"\ud800": 1}, "the string '\\ud800' is not valid Unicode: surrogates not allowed"),
         (const([1.0]).data, "a value of type NDArray has no form in JSON"),
         (Constant([1j]), "cannot write a tensor of complex128: TVM has no such element type"),
         (SoftmaxAttrs(axis=cast("int", None)), "the field axis of relay.attrs.SoftmaxAttrs must be int, got None"),
