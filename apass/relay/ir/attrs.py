@@ -7,7 +7,7 @@ from typing import Final, Self, TypeAlias, cast
 
 from apass.errors import did_you_mean
 from apass.relay.ir.base import Node
-from apass.relay.ir.immediates import IntImm, immediate, normal_dtype
+from apass.relay.ir.immediates import Integer, IntImm, immediate, normal_dtype
 
 __all__ = ["Attrs", "DictAttrs"]
 
@@ -19,8 +19,8 @@ class Attrs(Node):
     Each operator has a subclass: a frozen dataclass, in which every field is documented. Read a field by name
     (`attrs.strides`) or by key (`attrs["strides"]`).
 
-    As in TVM, integers in a tuple or in an optional field are `IntImm`, which are ints with a `value`. The names of
-    element types are canonical, so that `int` is `int32`.
+    As in TVM, integers in a tuple, in an optional field and in a field annotated as `Integer` are `IntImm`, which are
+    ints with a `value`. The names of element types are canonical, so that `int` is `int32`.
     """
 
     def __post_init__(self) -> None:
@@ -98,7 +98,7 @@ def _conversions(kind: type[Attrs]) -> _Conversions:
     result: list[tuple[str, Callable[[object], object]]] = []
     for field in fields(kind):
         annotation = str(field.type)
-        if "tuple[" in annotation or annotation == "int | None":
+        if "tuple[" in annotation or annotation in _INTEGERS:
             result.append((field.name, immediate))
         elif annotation in _STRINGS and (field.name == "dtype" or field.name.endswith("_dtype")):
             result.append((field.name, _dtype))
@@ -106,6 +106,7 @@ def _conversions(kind: type[Attrs]) -> _Conversions:
     return _CONVERSIONS[kind]
 
 
+_INTEGERS: Final = ("int | None", "Integer", str(Integer))
 _STRINGS: Final = ("<class 'str'>", "str", "str | None")
 
 

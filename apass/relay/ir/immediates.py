@@ -1,8 +1,8 @@
 """`IntImm`: the integers in types and attributes, and the names of element types."""
 
-from typing import Final, cast
+from typing import Annotated, Final, TypeAlias, cast
 
-__all__ = ["IntImm", "immediate", "normal_dtype"]
+__all__ = ["IntImm", "Integer", "immediate", "normal_dtype"]
 
 _DTYPES: Final = {"int": "int32", "uint": "uint32", "float": "float32", "uint1": "bool", "bfloat": "bfloat16"}
 
@@ -29,6 +29,10 @@ class IntImm(int):
     def dtype(self) -> str:
         """The element type: `int32`, or `int64` if the value needs it."""
         return "int32" if -(2**31) <= self < 2**31 else "int64"
+
+
+Integer: TypeAlias = Annotated[int, IntImm]
+"""The annotation of an attribute with TVM's type `Integer`. Its value becomes an `IntImm`."""
 
 
 def immediate(value: object) -> object:

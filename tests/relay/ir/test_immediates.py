@@ -107,3 +107,24 @@ def test_deep_attribute_is_unchanged() -> None:
     for _ in range(100_000):
         value = (value,)
     assert DictAttrs({"deep": value})["deep"] is not None
+
+
+def test_integer_attributes_have_values() -> None:
+    x, indices = relay.var("x", shape=(4, 4)), relay.var("i", shape=(2,), dtype="int32")
+    for call, name, value in (
+        (relay.take(x, indices, 1), "batch_dims", 0),
+        (relay.take(x, indices, 1), "axis", 1),
+        (relay.repeat(x, 3, 0), "repeats", 3),
+        (relay.reverse(x, 1), "axis", 1),
+        (relay.stack([x, x], 1), "axis", 1),
+        (relay.gather(x, 1, indices), "axis", 1),
+        (relay.gather_nd(x, indices), "batch_dims", 0),
+        (relay.scatter(x, x, x, 1), "axis", 1),
+        (relay.scatter_add(x, x, x, 1), "axis", 1),
+        (relay.reverse_sequence(x, indices, 1, 0), "seq_axis", 1),
+        (relay.reverse_sequence(x, indices, 1, 0), "batch_axis", 0),
+        (relay.topk(x, 2, ret_type="values"), "k", 2),
+    ):
+        attribute = attrs_of(call)[name]
+        assert isinstance(attribute, IntImm)
+        assert attribute.value == value

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.expr import Call, Expr, TupleWrapper
+from apass.relay.ir.immediates import Integer
 from apass.relay.ir.ndarray import Array
 from apass.relay.ir.ty import TensorType
 from apass.relay.op.define.arguments import tuple_of
@@ -35,7 +36,7 @@ Indices = npt.NDArray[np.int64]
 class TakeAttrs(Attrs):
     """The attributes of take."""
 
-    batch_dims: int = 0
+    batch_dims: Integer = 0
     """The number of leading dimensions that data and indices share."""
     axis: int | None = None
     """The axis that is indexed; None for the flattened data."""
@@ -47,7 +48,7 @@ class TakeAttrs(Attrs):
 class GatherAttrs(Attrs):
     """The attributes of gather."""
 
-    axis: int
+    axis: Integer
     """The axis that is indexed."""
 
 
@@ -55,7 +56,7 @@ class GatherAttrs(Attrs):
 class GatherNDAttrs(Attrs):
     """The attributes of gather_nd."""
 
-    batch_dims: int = 0
+    batch_dims: Integer = 0
     """The number of leading dimensions that data and indices share, and that are not indexed."""
     index_rank: int | None = None
     """The number of indexed dimensions, if the type of the indices does not contain it."""

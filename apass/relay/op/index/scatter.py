@@ -7,6 +7,7 @@ import numpy as np
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.calls import call_op
 from apass.relay.ir.expr import Call, Compute, Expr, Op, const
+from apass.relay.ir.immediates import Integer
 from apass.relay.ir.ndarray import Array
 from apass.relay.ir.ty import TensorType
 from apass.relay.op.define.arguments import Ints, computed_expr, static_ints
@@ -33,7 +34,7 @@ __all__ = [
 class ScatterAttrs(Attrs):
     """The attributes of scatter."""
 
-    axis: int = 0
+    axis: Integer = 0
     """The axis that is indexed."""
 
 
@@ -41,7 +42,7 @@ class ScatterAttrs(Attrs):
 class ScatterAddAttrs(Attrs):
     """The attributes of scatter_add."""
 
-    axis: int = 0
+    axis: Integer = 0
     """The axis that is indexed."""
 
 

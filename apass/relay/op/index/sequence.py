@@ -6,6 +6,7 @@ import numpy as np
 
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.expr import Call, Expr
+from apass.relay.ir.immediates import Integer
 from apass.relay.ir.ndarray import Array
 from apass.relay.ir.ty import TensorType
 from apass.relay.op.define.dims import axis_of, dims_differ
@@ -19,9 +20,9 @@ __all__ = ["ReverseSequenceAttrs", "SequenceMaskAttrs", "reverse_sequence", "seq
 class ReverseSequenceAttrs(Attrs):
     """The attributes of reverse_sequence."""
 
-    seq_axis: int = 1
+    seq_axis: Integer = 1
     """The axis of the elements of a sequence."""
-    batch_axis: int = 0
+    batch_axis: Integer = 0
     """The axis of the batch."""
 
 

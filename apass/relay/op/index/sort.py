@@ -7,6 +7,7 @@ import numpy as np
 
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.expr import Call, Expr, Op, TupleWrapper
+from apass.relay.ir.immediates import Integer
 from apass.relay.ir.ndarray import Array
 from apass.relay.ir.ty import Dim, TensorType, TupleType
 from apass.relay.op.define.arguments import computed_expr, static_ints
@@ -34,7 +35,7 @@ class ArgsortAttrs(Attrs):
 class TopkAttrs(Attrs):
     """The attributes of topk."""
 
-    k: int = always_printed(1)
+    k: Integer = always_printed(1)
     """The number of elements that are selected; below 1, all."""
     axis: int = -1
     """The axis that elements are selected along."""

@@ -12,6 +12,7 @@ import numpy as np
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.calls import call_op
 from apass.relay.ir.expr import Call, Expr
+from apass.relay.ir.immediates import Integer
 from apass.relay.ir.ndarray import Array
 from apass.relay.ir.ty import Dim, TensorType
 from apass.relay.op.define.arguments import Ints, computed_expr, static_ints
@@ -65,7 +66,7 @@ class TransposeAttrs(Attrs):
 class ReverseAttrs(Attrs):
     """The attributes of reverse."""
 
-    axis: int
+    axis: Integer
     """The axis along which the order is reversed."""
 
 

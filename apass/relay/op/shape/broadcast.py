@@ -11,6 +11,7 @@ import numpy as np
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.calls import call_op
 from apass.relay.ir.expr import Call, Constant, Expr, const
+from apass.relay.ir.immediates import Integer
 from apass.relay.ir.ndarray import Array
 from apass.relay.ir.ty import Any, Dim, TensorType
 from apass.relay.op.define.arguments import Ints, computed_expr, static_ints
@@ -35,7 +36,7 @@ __all__ = [
 class RepeatAttrs(Attrs):
     """The attributes of repeat."""
 
-    repeats: int
+    repeats: Integer
     """How often each element is repeated."""
     axis: int | None = None
     """The axis of the repetition; None for the flattened data."""

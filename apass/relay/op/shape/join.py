@@ -8,6 +8,7 @@ import numpy as np
 
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.expr import Call, Expr, TupleWrapper
+from apass.relay.ir.immediates import Integer
 from apass.relay.ir.ndarray import Array
 from apass.relay.ir.ty import Any, Dim, TensorType, TupleType
 from apass.relay.op.define.arguments import tuple_of
@@ -30,7 +31,7 @@ class ConcatenateAttrs(Attrs):
 class StackAttrs(Attrs):
     """The attributes of stack."""
 
-    axis: int = 0
+    axis: Integer = 0
     """The new axis of the result."""
 
 

@@ -1,7 +1,7 @@
 """The schemas of attributes of operators.
 
 The form of a field follows from its annotation, which corresponds to a type of C++: `int`, `bool`, `float` and `str` to
-the types of the same names, everything else to a node. The tables below contain the exceptions.
+the types of the same names, `Integer` and everything else to a node. The tables below contain the exceptions.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,25 +18,14 @@ from apass.relay.errors import SerializationError
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.expr import Constant, Expr
 from apass.relay.ir.field_types import check_of, title_of
+from apass.relay.ir.immediates import Integer
 from apass.relay.ir.type_keys import attrs_key, attrs_type_of
 from apass.relay.text.serialization.schemas import Field, Form, Schema
 
 __all__ = ["schema_of_attrs", "schema_of_attrs_key"]
 
-_NUMBER_NODES: Final[Mapping[str, str]] = {
-    "GatherAttrs": "axis",
-    "GatherNDAttrs": "batch_dims",
-    "RepeatAttrs": "repeats",
-    "ReverseAttrs": "axis",
-    "ReverseSequenceAttrs": "seq_axis batch_axis",
-    "ScanopAttrs": "exclusive",
-    "ScatterAddAttrs": "axis",
-    "ScatterAttrs": "axis",
-    "StackAttrs": "axis",
-    "TakeAttrs": "batch_dims",
-    "TopkAttrs": "k",
-}
-"""Fields with the types `Integer` and `Bool` of C++, which are nodes."""
+_FLAG_NODES: Final = ("ScanopAttrs.exclusive",)
+"""Fields with the type `Bool` of C++, which is a node."""
 
 _STRING_NODES: Final[Mapping[str, str]] = {
     **{f"{kind}Pool{rank}DAttrs": "out_layout" for kind in ("Max", "Avg", "Adaptive") for rank in (1, 2, 3)},
@@ -135,11 +124,12 @@ def _field(kind: str, field: DataclassField[Anything], hint: object) -> Field:
         return Field(name, Form.NODE, partial(_expression, name), name, _is_expression, "Expr")
     null: object = () if get_origin(hint) is tuple else _UNUSED.get(f"{kind}.{name}")
     null = null if field.default is MISSING else field.default
-    return Field(name, _form(kind, name, hint), attrgetter(name), name, check_of(hint), title_of(hint), null)
+    return Field(name, _form(kind, field, hint), attrgetter(name), name, check_of(hint), title_of(hint), null)
 
 
-def _form(kind: str, name: str, hint: object) -> Form:
-    if name in _NUMBER_NODES.get(kind, "").split():
+def _form(kind: str, field: DataclassField[Anything], hint: object) -> Form:
+    name = field.name
+    if field.type == Integer or f"{kind}.{name}" in _FLAG_NODES:
         return Form.NODE
     if hint is str and (name == "dtype" or name.endswith("_dtype")):
         return Form.DTYPE
