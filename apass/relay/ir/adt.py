@@ -7,6 +7,7 @@ from zlib import crc32
 from apass.core.diagnostics import Span
 from apass.relay.ir.base import Node
 from apass.relay.ir.expr import Expr, Var, set_field
+from apass.relay.ir.json_format import Reduced, reduced
 from apass.relay.ir.text_format import pretty_print
 from apass.relay.ir.ty import GlobalTypeVar, Type, TypeVar
 
@@ -110,6 +111,10 @@ class Pattern(Node):
     def __repr__(self) -> str:
         """Return the kind of the pattern, without its parts."""
         return f"<relay.{type(self).__name__}>"
+
+    def __reduce__(self) -> Reduced:
+        """Return the JSON of the pattern, which has no depth limit."""
+        return reduced(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

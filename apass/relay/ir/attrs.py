@@ -167,6 +167,10 @@ class DictAttrs(Attrs):
         """Return the constructor call."""
         return f"DictAttrs({dict(self._entries)!r})"
 
+    def __reduce__(self) -> tuple[type["DictAttrs"], tuple[dict[str, object]]]:
+        """Return the entries. `pickle` would look up methods as entries, without end."""
+        return DictAttrs, (dict(self._entries),)
+
     def get(self, name: str, default: object = None) -> object:
         """Return an entry, or `default` if it does not exist."""
         return self._entries.get(name, default)

@@ -5,8 +5,8 @@ are defined in `function` and `adt`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Final, NoReturn, TypeAlias, cast
+from dataclasses import dataclass, field, fields
+from typing import Final, NoReturn, Self, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from apass.errors import did_you_mean
 from apass.relay.errors import UnknownOpError
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.base import Id, Node
+from apass.relay.ir.json_format import Reduced, reduced
 from apass.relay.ir.ndarray import NDArray
 from apass.relay.ir.op_definition import OP_ATTRS, Compute, OpDefinition, Relation
 from apass.relay.ir.operators import Operators
@@ -111,6 +112,17 @@ class Expr(Operators["Call"], Node):
     def __repr__(self) -> str:
         """Return the kind and label of the node, without its subexpressions."""
         return f"<relay.{type(self).__name__}{self._label()}>"
+
+    def __copy__(self) -> Self:
+        """Return another node with the same parts."""
+        new = object.__new__(type(self))
+        for part in fields(self):
+            set_field(new, part.name, getattr(self, part.name))
+        return new
+
+    def __reduce__(self) -> Reduced:
+        """Return the JSON of the expression, which has no depth limit."""
+        return reduced(self)
 
     def _label(self) -> str:
         return ""

@@ -10,6 +10,7 @@ from apass.relay.ir.attrs import DictAttrs
 from apass.relay.ir.base import Node
 from apass.relay.ir.expr import Annotate, Expr, GlobalVar
 from apass.relay.ir.function import Function
+from apass.relay.ir.json_format import Reduced, reduced
 from apass.relay.ir.map import Map
 from apass.relay.ir.text_format import astext, pretty_print
 from apass.relay.ir.ty import GlobalTypeVar
@@ -195,6 +196,12 @@ class IRModule(Displayed, Node):
         result.source_map = self.source_map.copy()
         result._attrs = self._attrs
         return result
+
+    __copy__ = copy
+
+    def __reduce__(self) -> Reduced:
+        """Return the JSON of the module, which has no depth limit."""
+        return reduced(self)
 
     def with_functions(self, updates: Mapping[str, Expr]) -> "IRModule":
         """Return a copy with the functions in `updates` added or replaced."""

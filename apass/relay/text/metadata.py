@@ -5,9 +5,10 @@ from typing import TypeAlias, cast
 
 from apass.errors import ApassError
 from apass.relay.errors import SerializationError
+from apass.relay.ir.json_format import set_json_format
 from apass.relay.text.limits import DEFAULT_LIMITS, TextLimits
 from apass.relay.text.serialization.load import load_json
-from apass.relay.text.serialization.save import document, type_key_of
+from apass.relay.text.serialization.save import document, save_json, type_key_of
 
 __all__ = ["MetaTable", "MetadataError", "MetadataWriter", "read_metadata"]
 
@@ -76,3 +77,6 @@ def read_metadata(text: str, limits: TextLimits = DEFAULT_LIMITS) -> MetaTable:
         raise MetadataError(f"the root of the metadata must be a table, got a {type(table).__name__}")
     entries = cast("dict[object, object]", table)
     return {str(key): cast("tuple[object, ...]", entry) for key, entry in entries.items() if isinstance(entry, tuple)}
+
+
+set_json_format(save_json, load_json)
