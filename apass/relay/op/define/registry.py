@@ -255,7 +255,7 @@ def register_gradient(
 ) -> Callable[[FPrimalGradient], FPrimalGradient]: ...
 @overload
 def register_gradient(op_name: str, fgradient: FPrimalGradient, level: int = 10) -> FPrimalGradient: ...
-def register_gradient(op_name: str, fgradient: FPrimalGradient | None = None, level: int = 10) -> object:
+def register_gradient(op_name: str, fgradient: object = None, level: int = 10) -> object:
     """Set the gradient of an operator: its `FPrimalGradient`.
 
     The value is `fgradient(orig, grad)`. `orig` is a typed call of the operator, and `grad` is the gradient of its
@@ -269,8 +269,6 @@ def register_gradient(op_name: str, fgradient: FPrimalGradient | None = None, le
     ... def negative_gradient(orig, grad):
     ...     return [-grad]
     """
-    if fgradient is None:
-        return register_op_attr(op_name, "FPrimalGradient", level=level)
     return register_op_attr(op_name, "FPrimalGradient", fgradient, level)
 
 
