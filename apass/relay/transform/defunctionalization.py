@@ -87,7 +87,8 @@ def defunctionalize(func: Function, mod: IRModule) -> Function:
         KeyError: if `mod` lacks a function.
         TypeInferenceError: if a function is ill-typed.
         ValueError: if `func` is not of that form. Also if an operator or a generic function is a value, a constructor
-            has parameters with functions, or a generic function would be copied more than `MAX_COPIES` times.
+            has parameters with functions, or a primitive function captures a function. Also if a generic function
+            would be copied more than `MAX_COPIES` times.
 
     >>> from apass.relay.parser import parse
     >>> mod = parse(
@@ -343,11 +344,19 @@ class _Converter:
     def function(self, func: Function) -> Walk[Expr]:
         """Return a function with converted types and body."""
         if is_opaque(func):
-            return func
+            return self._kept(func)
         params = [self._bound(param) for param in func.params]
         body = yield self._value(func.body, func.ret_type)
         ret_type = None if func.ret_type is None else self.program.encoded(func.ret_type)
         return Function(params, body, ret_type, func.type_params, func.attrs, span=func.span)
+
+    def _kept(self, func: Function) -> Expr:
+        """Return an opaque function that captures the converted variables."""
+        captured = free_vars(func)
+        for var in captured:
+            if has_function_type(var.checked_type):
+                raise ValueError(f"Defunctionalization cannot convert {func!r}, which captures the function {var!r}")
+        return substitute(func, {var: self.variables.get(var, var) for var in captured})
 
     def _bound(self, var: Var) -> Var:
         self.variables[var] = Var(var.name_hint, self.program.encoded(var.checked_type), span=var.span)
@@ -431,6 +440,8 @@ class _Converter:
         callee = call.op
         if isinstance(callee, Op) or is_opaque(callee):
             args = yield from self._values(call.args, [None] * len(call.args))
+            if isinstance(callee, Function):
+                callee = self._kept(callee)
             return Call(callee, args, call.attrs, call.type_args, span=call.span)
         if isinstance(callee, Constructor):
             ty = self.program.constructor_type(callee, call.type_args)

@@ -128,6 +128,8 @@ def test_function_of_first_order_stays() -> None:
         "match (@map(Box, Cons(%x, Nil))) { Cons(Box(%y), _) => %y, Nil => 0 }",
         "fn (%y: int32, Primitive=1) { add(%y, 1) }(%x)",
         "let %f = fn (%y: int32, Primitive=1) { add(%y, 1) }; %f(%x)",
+        "let %z = add(%x, 1); fn (%y: int32, Primitive=1) { add(%z, %y) }(%x)",
+        "let %z = add(%x, 1); let %f = fn (%y: int32, Primitive=1) { add(%z, %y) }; %f(%x)",
     ],
 )
 def test_functions_as_values_are_encoded(body: str) -> None:
@@ -139,6 +141,13 @@ def test_functions_as_values_are_encoded(body: str) -> None:
         if "Primitive" not in body:
             assert_first_order(after)
         assert structural_equal(parse(after.astext()), after)
+
+
+def test_kernel_that_captures_function_is_error() -> None:
+    text = "let %f = fn (%y: int32) { add(%y, %x) }; fn (%y: int32, Primitive=1) { %f(%y) }(%x)"
+    mod = parse(VERSION + "def @main(%x: int32) { " + text + " }")
+    with pytest.raises(ValueError, match="captures the function"):
+        defunctionalize(mod["main"], mod)
 
 
 def test_arguments_are_evaluated_before_callee() -> None:

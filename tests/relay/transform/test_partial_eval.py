@@ -70,6 +70,20 @@ def assert_same_meaning(mod: IRModule, arguments: Sequence[object]) -> None:
     assert infer_module(after)["main"].checked_type == infer_module(mod)["main"].checked_type
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        'let %z = add(%x, 1); fn (%y: int32, Composite="c") -> int32 { add(%z, %y) }(%x)',
+        "let %f = fn (%y: int32, Primitive=1) -> int32 { add(%x, %y) }; %f(%x)",
+        "let %f = fn (%y: int32, Primitive=1) -> int32 { if (less(%y, 1)) { %x } else { %f(negative(%y)) } }; %f(%x)",
+        "let %g = fn (%a: int32) { fn (%y: int32, Primitive=1) { add(%a, %y) }(%a) }; add(%g(%x), %g(4))",
+        'let %g = fn [A](%a: A) { fn (%b: A, Composite="c") { (%a, %b) }(%a) }; (%g(%x), %g(2f))',
+    ],
+)
+def test_opaque_function_captures_variables(body: str) -> None:
+    assert_same_meaning(parse(VERSION + "def @main(%x: int32) { " + body + " }"), (3,))
+
+
 def test_known_operands_are_computed() -> None:
     result = evaluated("def @main(%x: int32) { add(%x, add(1, 2)) }")
     text = """

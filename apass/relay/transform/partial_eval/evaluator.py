@@ -39,6 +39,7 @@ from apass.relay.ir.function import Function
 from apass.relay.ir.ndarray import NDArray
 from apass.relay.ir.post_order import post_order
 from apass.relay.ir.ty import IncompleteType, Type
+from apass.relay.ir.variables import free_vars
 from apass.relay.rewrite.renaming import renewed
 from apass.relay.transform.fold_constant import is_foldable
 from apass.relay.transform.partial_eval.values import (
@@ -56,7 +57,7 @@ from apass.relay.transform.partial_eval.values import (
     fuel_of,
 )
 from apass.relay.transform.support.lets import Lets
-from apass.relay.transform.support.type_subst import substitute_type
+from apass.relay.transform.support.type_subst import substitute_type, substitute_types
 from apass.relay.visitors.patterns import rewrite_pattern
 from apass.relay.visitors.recursion import Walk, walk_deep
 
@@ -204,7 +205,11 @@ class PartialEvaluator:
         `self_var` is the variable through which the function may call itself.
         """
         if is_opaque(func):
-            return Partial(lets.push(renewed(func), var), Kernel(func))
+            value = Partial(var, Kernel(func))
+            if self_var is not None:
+                scope.values[self_var] = value
+            lets.push(_kept(func, scope), var)
+            return value
         closure = Closure(func, scope)
         value = Partial(var, closure)
         if self_var is not None:
@@ -238,7 +243,7 @@ class PartialEvaluator:
         args = yield from self._all(call.args, scope, lets)
         if is_opaque(call.op):
             assert isinstance(call.op, Function), "only functions are opaque"
-            return self._kernel(call, call.op, renewed(call.op), args, lets)
+            return self._kernel(call, call.op, _kept(call.op, scope), args, lets)
         callee = yield self._eval(call.op, scope, lets)
         type_args = [substitute_type(ty, scope.types) for ty in call.type_args]
         match callee.static:
@@ -348,6 +353,12 @@ def _global(name: str, func: Function) -> Partial:
     if func.attrs.get("Compiler"):
         return Partial(gvar)
     return Partial(gvar, Kernel(func) if is_opaque(func) else Closure(func, Scope()))
+
+
+def _kept(func: Function, scope: Scope) -> Expr:
+    """Return a copy of an opaque function with the residual code of the variables that it captures."""
+    binds = {var: scope.find(var).dynamic for var in free_vars(func)}
+    return renewed(substitute_types(func, scope.types, binds))
 
 
 def _same_constructor(left: Constructor, right: Constructor) -> bool:

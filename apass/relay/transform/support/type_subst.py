@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from operator import is_
+from types import MappingProxyType
 
 from apass.relay.ir.expr import Call, Expr, Var
 from apass.relay.ir.function import Function
@@ -25,12 +26,15 @@ def substitute_type(ty: Type, chosen: Mapping[TypeVar, Type]) -> Type:
     return _TypeSubstitution(chosen).result(ty) if chosen else ty
 
 
-def substitute_types(expr: Expr, chosen: Mapping[TypeVar, Type]) -> Expr:
+def substitute_types(
+    expr: Expr, chosen: Mapping[TypeVar, Type], binds: Mapping[Var, Expr] = MappingProxyType({})
+) -> Expr:
     """Return an expression with type variables replaced in all of its annotations.
 
-    Variables whose annotations change are replaced by new ones. The type parameters of functions stay.
+    Variables whose annotations change are replaced by new ones. The type parameters of functions stay. `binds` gives
+    replacements for free variables, in which no types are replaced.
     """
-    return _Substitution(chosen).visit(expr) if chosen else expr
+    return _Substitution(chosen, binds).visit(expr) if chosen or binds else expr
 
 
 def map_function_types(ty: Type, convert: Callable[[FuncType], Type]) -> Type:
@@ -87,9 +91,10 @@ class _TypeSubstitution(TypeMutator):
 
 
 class _Substitution(ExprMutator, scopes_first=True):
-    def __init__(self, chosen: Mapping[TypeVar, Type]) -> None:
+    def __init__(self, chosen: Mapping[TypeVar, Type], binds: Mapping[Var, Expr]) -> None:
         super().__init__()
         self._types = _TypeSubstitution(chosen)
+        self.memo_map.update(binds.items())
 
     def visit_var(self, var: Var) -> Expr:
         if var.type_annotation is None:
