@@ -162,6 +162,7 @@ class _Program:
         self._taken |= {var.name_hint for var in mod.get_global_type_vars()}
         self._encodings: dict[str, _Encoding] = {}
         self._encoded: dict[tuple[str, str], Constructor] = {}
+        self._encoded_types: dict[int, tuple[Type, Type]] = {}
         self._copies: dict[tuple[str, ...], GlobalVar] = {}
         self._pending: list[tuple[GlobalVar, str, Sequence[Type]]] = []
         self._prepared: dict[str, Function] = {}
@@ -264,7 +265,7 @@ class _Program:
 
     def encoded(self, ty: Type) -> Type:
         """Return a type with the function types in it encoded."""
-        return map_function_types(ty, self._encoded_type)
+        return map_function_types(ty, self._encoded_type, self._encoded_types)
 
     def _encoded_type(self, ty: FuncType) -> Type:
         return TypeCall(self.encoding(ty).header, [])

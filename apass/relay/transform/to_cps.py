@@ -139,6 +139,7 @@ class _CPSTypes:
 
     def __init__(self, answer: TypeVar) -> None:
         self._answer = answer
+        self._memo: dict[int, tuple[Type, Type]] = {}
 
     def continuation(self, ty: Type) -> FuncType:
         """Return the type of a function that takes a result of type `ty`."""
@@ -146,7 +147,7 @@ class _CPSTypes:
 
     def converted(self, ty: Type) -> Type:
         """Return a type with the types of functions in it converted."""
-        return map_function_types(ty, self._convert)
+        return map_function_types(ty, self._convert, self._memo)
 
     def _convert(self, ty: FuncType) -> Type:
         continuation = FuncType([ty.ret_type], self._answer)

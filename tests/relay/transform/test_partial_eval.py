@@ -276,6 +276,29 @@ def test_store_that_extends_another_does_not_change_it() -> None:
     assert Store().read(cell) is None
 
 
+class CountedCell(Cell):
+    """A cell that counts how often a store searches for it."""
+
+    searches = 0
+
+    def __hash__(self) -> int:
+        CountedCell.searches += 1
+        return super().__hash__()
+
+
+def test_nested_stores_are_read_in_linear_time() -> None:
+    cell = CountedCell()
+    store = Store()
+    store.write(cell, Partial(const(1)))
+    for _ in range(100):
+        store = Store(store)
+        store.write(Cell(), Partial(const(2)))
+    CountedCell.searches = 0
+    for _ in range(100):
+        assert store.read(cell) is not None
+    assert CountedCell.searches < 400
+
+
 def test_scope_finds_variables_of_enclosing_scopes() -> None:
     x, y = Var("x"), Var("y")
     outer = Scope()

@@ -23,6 +23,7 @@ from apass.relay.testing.programs import Program, programs
 from apass.relay.transform.normal_forms.anf import to_a_normal_form
 from apass.relay.transform.to_cps import ToCPS, to_cps, un_cps
 from apass.relay.type_inference.infer import infer_function, infer_module
+from tests.helpers.counting import calls_of
 from tests.relay.hard_programs import HARD_PROGRAMS
 
 VERSION = '#[version = "0.0.5"]\n'
@@ -259,3 +260,18 @@ def test_deep_function_type_is_converted() -> None:
         ty = FuncType([ty], scalar_type("int32"))
     func = to_cps(Function([var("f", ty)], const(1)))
     assert str(func.ret_type) == "answer"
+
+
+def curried(count: int) -> Function:
+    params = [var("x", "int32") for _ in range(count)]
+    body: Expr = params[-1]
+    for param in reversed(params):
+        body = Function([param], body)
+    for _ in params:
+        body = Call(body, [const(1)])
+    return Function([], body)
+
+
+def test_curried_function_is_linear_work() -> None:
+    few, many = (calls_of(lambda count=count: to_cps(curried(count))) for count in (50, 200))
+    assert many < 6 * few

@@ -356,7 +356,7 @@ def _global(name: str, func: Function) -> Partial:
 
 
 def _kept(func: Function, scope: Scope) -> Expr:
-    """Return a copy of an opaque function with the residual code of the variables that it captures."""
+    """Return a copy of an opaque function that captures residual code."""
     binds = {var: scope.find(var).dynamic for var in free_vars(func)}
     return renewed(substitute_types(func, scope.types, binds))
 

@@ -119,7 +119,8 @@ class Scope:
 class Store:
     """The known contents of cells.
 
-    A store that extends another one starts with its contents. Writes do not change the other one.
+    A store that extends another one starts with its contents. Writes do not change the other one. No store is written
+    while another one extends it.
     """
 
     __slots__ = ("_contents", "_parent")
@@ -137,11 +138,16 @@ class Store:
 
     def read(self, cell: Cell) -> Partial | None:
         """Return the content of a cell, or None if it is unknown."""
+        passed: list[Store] = []
         store: Store | None = self
         while store is not None:
             value = store._contents.get(cell)
             if value is not None:
+                # Copied into the stores between, so that reads are fast in deeply nested branches that write.
+                for inner in passed:
+                    inner._contents[cell] = value
                 return value
+            passed.append(store)
             store = store._parent
         return None
 

@@ -1,6 +1,6 @@
 """Substitution of type variables in types and expressions: TVM's `TypeSubst`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from operator import is_
 from types import MappingProxyType
 
@@ -37,25 +37,32 @@ def substitute_types(
     return _Substitution(chosen, binds).visit(expr) if chosen or binds else expr
 
 
-def map_function_types(ty: Type, convert: Callable[[FuncType], Type]) -> Type:
+def map_function_types(
+    ty: Type, convert: Callable[[FuncType], Type], memo: MutableMapping[int, tuple[Type, Type]] | None = None
+) -> Type:
     """Return a type with each function type in it replaced, innermost first.
 
     `convert` receives a function type whose parts are converted. The type stays the same object if none is replaced.
+    `memo` holds results for later calls, so that types with common parts are linear work.
     """
-    return walk_deep(_mapped(ty, convert, {}))
+    return walk_deep(_mapped(ty, convert, {} if memo is None else memo))
 
 
-def _mapped(ty: Type, convert: Callable[[FuncType], Type], done: dict[int, Type]) -> Walk[Type]:
+def _mapped(ty: Type, convert: Callable[[FuncType], Type], memo: MutableMapping[int, tuple[Type, Type]]) -> Walk[Type]:
     old = parts_of(ty)
-    if not old or id(ty) in done:
-        return done.get(id(ty), ty)
+    if not old:
+        return ty
+    if id(ty) in memo:
+        return memo[id(ty)][1]
     new: list[Type] = []
     for part in old:
-        converted = yield _mapped(part, convert, done)
+        converted = yield _mapped(part, convert, memo)
         new.append(converted)
     result = ty if all(map(is_, new, old)) else with_parts(ty, new)
-    done[id(ty)] = convert(result) if isinstance(result, FuncType) else result
-    return done[id(ty)]
+    result = convert(result) if isinstance(result, FuncType) else result
+    # The type is held, so that no other one gets its id.
+    memo[id(ty)] = (ty, result)
+    return result
 
 
 def type_contains(ty: Type, fits: Callable[[Type], bool]) -> bool:
