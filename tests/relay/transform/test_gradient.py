@@ -1,6 +1,7 @@
 """Gradients of programs: control flow, closures, references, data types."""
 
 from collections.abc import Callable, Iterator
+from typing import cast
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from apass.relay.ir.adt import Clause, Constructor, Match, PatternConstructor, P
 from apass.relay.ir.expr import GlobalVar, const, var
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import Array
+from apass.relay.ir.post_order import post_order
 from apass.relay.op import nn
 from apass.relay.parser import parse
 from apass.relay.prelude import Prelude
@@ -233,6 +235,21 @@ def test_first_order_gradient_of_long_program() -> None:
     assert evaluate(Call(first_order_gradient(Function([x], body)), [real(1)])) == (3001, (3001,))
 
 
+def test_gradient_of_many_fields_is_linear() -> None:
+    def size(count: int) -> int:
+        x = var("x", shape=(count,), dtype="float64")
+        fields = list(op.split(x, count))
+        body = fields[0]
+        for field in fields[1:]:
+            body = body + field * field
+        func = first_order_gradient(Function([x], body))
+        _, (slopes,) = cast("tuple[Array, tuple[Array]]", evaluate(func, np.arange(count) + 1.0))
+        assert list(slopes) == [1, *(2 * position + 2 for position in range(1, count))]
+        return sum(1 for _ in post_order(func))
+
+    assert size(40) - size(30) == size(30) - size(20)
+
+
 def test_function_called_twice_has_two_gradients() -> None:
     x, y = number(), number("y")
     square = Function([y], y * y)
@@ -269,6 +286,8 @@ def test_wrong_inputs_are_refused() -> None:
         gradient(Function([x], x), mode="third_order")
     with pytest.raises(TypeError, match=r"is that of a function or of a global variable, got <relay.Var %x>"):
         gradient(x)
+    with pytest.raises(TypeError, match="mod must be an IRModule or None, got 'first_order'"):
+        gradient(Function([x], x), cast("IRModule", "first_order"))
     with pytest.raises(ValueError, match="the gradient of @f requires the module that defines it"):
         gradient(GlobalVar("f"))
     with pytest.raises(ValueError, match="polymorphic function is not supported, got the type parameters t"):

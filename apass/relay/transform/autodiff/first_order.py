@@ -74,9 +74,9 @@ def _differentiated(func: Function) -> Function:
     tape = _Tape(forward)
     params = [tape.param(param) for param in func.params]
     result = walk_deep(tape.record(func.body, {}))
-    result.reverse = _filled("ones", result.forward, result.type)
+    result.start(_filled("ones", result.forward, result.type))
     tape.play_back(backward)
-    backward.ret(Tuple([param.reverse for param in params]))
+    backward.ret(Tuple([param.gradient(backward) for param in params]))
     forward.ret(Tuple([result.forward, backward.get()]))
     return Function(func.params, forward.get(), gradient_type(func), span=func.span)
 
@@ -84,14 +84,34 @@ def _differentiated(func: Function) -> Function:
 class _Value:
     """A tensor, or nested tuples of tensors, with the gradient that is known so far."""
 
-    __slots__ = ("forward", "reverse", "type")
+    __slots__ = ("_fields", "_reverse", "forward", "type")
 
     def __init__(self, forward: Expr, reverse: Expr, ty: Type) -> None:
-        self.forward, self.reverse, self.type = forward, reverse, ty
+        self.forward, self.type = forward, ty
+        self._reverse = reverse
+        # A tuple for each field that is added would be quadratic: the tuple is created when the gradient is read.
+        self._fields: list[Expr] | None = None
+
+    def gradient(self, scope: ScopeBuilder) -> Expr:
+        """Return the gradient so far."""
+        if self._fields is not None:
+            self.start(scope.let(Var("x", self.type), Tuple(self._fields)))
+        return self._reverse
+
+    def start(self, grad: Expr) -> None:
+        """Set the gradient."""
+        self._reverse, self._fields = grad, None
 
     def add(self, grad: Expr, scope: ScopeBuilder) -> None:
         """Add to the gradient."""
-        self.reverse = _sum(self.type, self.reverse, grad, scope)
+        self.start(_sum(self.type, self.gradient(scope), grad, scope))
+
+    def add_field(self, index: int, ty: Type, grad: Expr, scope: ScopeBuilder) -> None:
+        """Add to the gradient of a field of type `ty`."""
+        if self._fields is None:
+            assert isinstance(self.type, TupleType), "a field is one of a tuple"
+            self._fields = [TupleGetItem(self._reverse, number) for number in range(len(self.type.fields))]
+        self._fields[index] = _sum(ty, self._fields[index], grad, scope)
 
 
 class _Tape:
@@ -152,7 +172,8 @@ class _Tape:
         result = self._value(orig, ty)
 
         def step(scope: ScopeBuilder) -> None:
-            for arg, grad in zip(args, argument_gradients(orig, result.forward, result.reverse), strict=True):
+            gradients = argument_gradients(orig, result.forward, result.gradient(scope))
+            for arg, grad in zip(args, gradients, strict=True):
                 arg.add(grad, scope)
 
         self._steps.append(step)
@@ -162,8 +183,9 @@ class _Tape:
         result = self._value(Tuple([field.forward for field in fields], span=tup.span), _type_of(tup))
 
         def step(scope: ScopeBuilder) -> None:
+            whole = result.gradient(scope)
             for index, field in enumerate(fields):
-                field.add(TupleGetItem(result.reverse, index), scope)
+                field.add(TupleGetItem(whole, index), scope)
 
         self._steps.append(step)
         return result
@@ -172,10 +194,7 @@ class _Tape:
         result = self._value(TupleGetItem(whole.forward, get.index, span=get.span), _type_of(get))
 
         def step(scope: ScopeBuilder) -> None:
-            assert isinstance(whole.type, TupleType), "a field is one of a tuple"
-            fields: list[Expr] = [TupleGetItem(whole.reverse, index) for index in range(len(whole.type.fields))]
-            fields[get.index] = _sum(result.type, fields[get.index], result.reverse, scope)
-            whole.reverse = scope.let(Var("x", whole.type), Tuple(fields))
+            whole.add_field(get.index, result.type, result.gradient(scope), scope)
 
         self._steps.append(step)
         return result
