@@ -1,7 +1,7 @@
 """`gradient`: TVM's function for automatic differentiation."""
 
 import warnings
-from typing import Final
+from typing import Final, cast
 
 from apass.relay.ir.expr import Expr, GlobalVar
 from apass.relay.ir.function import Function
@@ -30,7 +30,7 @@ def gradient(expr: Expr, mod: IRModule | None = None, mode: str = "higher_order"
     Raises:
         OpNotImplementedError: if operators have no gradient. The message names all of them.
         RuntimeError: if a module is passed in mode `first_order`.
-        TypeError: if `expr` is neither a function nor a global variable.
+        TypeError: if `expr` is neither a function nor a global variable, or `mod` is not a module.
         TypeInferenceError: if the program is ill-typed.
         ValueError: if the mode is unknown, or the function has no gradient in that mode.
 
@@ -44,6 +44,9 @@ def gradient(expr: Expr, mod: IRModule | None = None, mode: str = "higher_order"
     """
     if mode not in _MODES:
         raise ValueError(f"mode must be one of {', '.join(_MODES)}, got {mode!r}")
+    # Callers without a type checker pass the mode in this position.
+    if not isinstance(cast("object", mod), IRModule | None):
+        raise TypeError(f"mod must be an IRModule or None, got {mod!r}")
     if mode == "first_order" and mod is not None:
         raise RuntimeError("mode first_order takes no module; run the pass FirstOrderGradient on the module instead")
     func = _function_of(expr, mod)

@@ -101,7 +101,7 @@ def higher_order_gradient(func: Function, mod: IRModule | None = None) -> Functi
 
 
 def _reachable(func: Function, mod: IRModule | None) -> IRModule:
-    """Return the module with the functions that `func` may call alone."""
+    """Return the module with only the functions that `func` may call."""
     if mod is None:
         return IRModule()
     pending, names = [func], set[str]()
@@ -114,7 +114,7 @@ def _reachable(func: Function, mod: IRModule | None) -> IRModule:
 
 
 class _Marker(ExprMutator):
-    """Return the module with only the functions that `func` may call."""
+    """Replaces checkpoints by calls of functions with the attribute `Checkpoint`."""
 
     def visit_call(self, call: Call) -> Expr:
         new = super().visit_call(call)
