@@ -1,4 +1,4 @@
-"""Gradients of operators with indices: take, gather, scatter, one_hot, sort."""
+"""Gradients of operators with indices: take, gather, scatter, one_hot, sort, topk."""
 
 from collections.abc import Sequence
 from math import prod
@@ -23,7 +23,7 @@ from apass.relay.op.index.scatter import (
     scatter_nd,
 )
 from apass.relay.op.index.sequence import ReverseSequenceAttrs, SequenceMaskAttrs, reverse_sequence, sequence_mask
-from apass.relay.op.index.sort import ArgsortAttrs, argsort
+from apass.relay.op.index.sort import ArgsortAttrs, TopkAttrs, argsort
 from apass.relay.op.reduce import sum as sum_of
 from apass.relay.op.shape.axes import expand_dims, transpose
 from apass.relay.op.shape.create import arange
@@ -132,6 +132,17 @@ def _sort(orig: Call, grad: Expr) -> Sequence[Expr]:
     data, attrs = orig.args[0], attrs_of(orig, ArgsortAttrs)
     order = argsort(data, attrs.axis, attrs.is_ascend, "int32")
     return [scatter_add(zeros_like(data), order, grad, attrs.axis)]
+
+
+@register_gradient("topk")
+def _topk(orig: Call, grad: Expr) -> Sequence[Expr]:
+    data, attrs = orig.args[0], attrs_of(orig, TopkAttrs)
+    if attrs.ret_type == "indices":
+        return [zeros_like(data)]
+    # The indices of the result may have a type that is no index.
+    chosen = Call(orig.op, [data], attrs.replaced(ret_type="indices", dtype="int64"))
+    values = grad[0] if attrs.ret_type == "both" else grad
+    return [scatter_add(zeros_like(data), chosen, values, attrs.axis)]
 
 
 @register_gradient("sequence_mask")

@@ -1,4 +1,4 @@
-"""Gradients of the reductions and of cumsum."""
+"""Gradients of the reductions, cumsum and cumprod."""
 
 from collections.abc import Sequence
 from math import prod
@@ -9,12 +9,13 @@ from apass.relay.op.define.dims import static_dims
 from apass.relay.op.define.registry import register_gradient
 from apass.relay.op.elementwise.compare import equal
 from apass.relay.op.elementwise.convert import cast_like, ones_like, zeros_like
+from apass.relay.op.elementwise.logical import logical_and
 from apass.relay.op.gradients.support import rank_of, register_zero, scaled
 from apass.relay.op.index.gather import where
 from apass.relay.op.reduce import ReduceAttrs, reduce_axes
 from apass.relay.op.reduce import prod as prod_of
 from apass.relay.op.reduce import sum as sum_of
-from apass.relay.op.reduction.scan import ScanopAttrs, cumsum
+from apass.relay.op.reduction.scan import ScanopAttrs, cumprod, cumsum
 from apass.relay.op.reduction.statistics import VarianceAttrs
 from apass.relay.op.shape.axes import expand_dims, reverse
 from apass.relay.op.shape.broadcast import broadcast_to_like, collapse_sum_like
@@ -100,10 +101,30 @@ def _prod(orig: Call, grad: Expr) -> Sequence[Expr]:
     return [_with_axes(grad, orig) * others]
 
 
+def _rests(grad: Expr, axis: int, exclusive: bool) -> Expr:
+    """Return for each element the sum of itself and of those after it along an axis."""
+    return reverse(cumsum(reverse(grad, axis), axis, exclusive=exclusive), axis)
+
+
 @register_gradient("cumsum")
 def _cumsum(orig: Call, grad: Expr) -> Sequence[Expr]:
     data, attrs = orig.args[0], attrs_of(orig, ScanopAttrs)
-    axis = 0 if attrs.axis is None else attrs.axis
-    flat = grad if attrs.axis is not None else reshape(grad, (-1,))
-    total = reverse(cumsum(reverse(flat, axis), axis, exclusive=attrs.exclusive), axis)
+    # Without an axis, the result is flat.
+    total = _rests(grad, attrs.axis or 0, attrs.exclusive)
     return [cast_like(total if attrs.axis is not None else reshape_like(total, data), data)]
+
+
+@register_gradient("cumprod")
+def _cumprod(orig: Call, grad: Expr) -> Sequence[Expr]:
+    data, attrs = orig.args[0], attrs_of(orig, ScanopAttrs)
+    axis = attrs.axis or 0
+    factors = cast_like(data if attrs.axis is not None else reshape(data, (-1,)), grad)
+    zeros, ones = zeros_like(factors), ones_like(factors)
+    is_zero = equal(factors, zeros)
+    is_first = logical_and(is_zero, equal(cumsum(cast_like(is_zero, grad), axis), ones))
+    # All products from the first zero on are zero. Only that zero changes them: its factors are the others.
+    others = cumprod(where(is_first, ones, factors), axis, exclusive=attrs.exclusive)
+    of_first = _rests(grad * others, axis, attrs.exclusive)
+    of_rest = _rests(grad * orig, axis, attrs.exclusive) / where(is_zero, ones, factors)
+    slope = where(is_first, of_first, where(is_zero, zeros, of_rest))
+    return [cast_like(slope if attrs.axis is not None else reshape_like(slope, data), data)]

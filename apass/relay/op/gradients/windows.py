@@ -1,6 +1,7 @@
 """Gradients of convolutions and of pooling."""
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -211,6 +212,40 @@ def _max_pool1d(orig: Call, grad: Expr) -> Sequence[Expr]:
         dilation=(1, *attrs.dilation),
     )
     return [_in_layout(squeeze(slope, [2]), "NCW", attrs.layout)]
+
+
+@register_gradient("nn.max_pool3d")
+def _max_pool3d(orig: Call, grad: Expr) -> Sequence[Expr]:
+    data, attrs = orig.args[0], attrs_of(orig, PoolAttrs)
+    batch, channels, depth, *size = _shape_in("nn.max_pool3d", data, attrs.layout, "NCDHW")
+    new_depth, *new_size = _shape_in("nn.max_pool3d", orig, attrs.out_layout or attrs.layout, "NCDHW")[2:]
+    (front, top, left, back, bottom, right) = padding_of(attrs.padding, 3)
+    # The maximum of a window is that of the maxima of its images.
+    outer, inner = (
+        {
+            "pool_size": sizes(attrs.pool_size),
+            "strides": sizes(attrs.strides),
+            "dilation": sizes(attrs.dilation),
+            "padding": padding,
+            "ceil_mode": attrs.ceil_mode,
+        }
+        for sizes, padding in ((_depth_alone, (front, 0, back, 0)), (_without_depth, (top, left, bottom, right)))
+    )
+    images = reshape(_in_layout(data, attrs.layout, "NCDHW"), (batch, channels * depth, *size))
+    maxima = reshape(call_op("nn.max_pool2d", images, **inner), (batch, channels, depth, prod(new_size)))
+    part = _in_layout(grad, attrs.out_layout or attrs.layout, "NCDHW")
+    columns = reshape(part, (batch, channels, new_depth, prod(new_size)))
+    slope = call_op("nn.max_pool2d_grad", columns, maxima, **outer)
+    slope = call_op("nn.max_pool2d_grad", reshape(slope, (batch, channels * depth, *new_size)), images, **inner)
+    return [_in_layout(reshape(slope, (batch, channels, depth, *size)), "NCDHW", attrs.layout)]
+
+
+def _depth_alone(sizes: Sequence[int]) -> tuple[int, ...]:
+    return (sizes[0], 1)
+
+
+def _without_depth(sizes: Sequence[int]) -> tuple[int, ...]:
+    return tuple(sizes[1:])
 
 
 def _image_size(orig: Call) -> tuple[int, ...]:

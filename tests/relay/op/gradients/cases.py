@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from apass.relay import op
-from apass.relay.expr import Call, Expr
+from apass.relay.expr import Call, Expr, TupleGetItem
 from apass.relay.ir.expr import Op, Tuple, TupleWrapper, const
 from apass.relay.ir.ndarray import Array
 from apass.relay.op import nn
@@ -155,6 +156,10 @@ def _pools() -> Iterator[tuple[str, Case]]:
     yield "nn.avg_pool2d_grad", case(lambda g, x: nn.avg_pool2d_grad(g, x, 2, 2), (real(2, 2, 3, 2), image))
     yield "nn.max_pool1d", case(lambda x: nn.max_pool1d(x, 3, 2, 1, (1, 0)), (real(2, 3, 7),))
     yield "nn.max_pool1d", case(lambda x: nn.max_pool1d(x, 2, layout="NWC", out_layout="NCW"), (real(2, 4, 3),))
+    volume = real(2, 2, 4, 5, 3)
+    yield "nn.max_pool3d", case(lambda x: nn.max_pool3d(x, (2, 3, 1), (2, 1, 2), 1, (1, 0, 0)), (volume,))
+    yield "nn.max_pool3d", case(lambda x: nn.max_pool3d(x, 2, 2, (1, 2, 1), (1, 1, 0), ceil_mode=True), (volume,))
+    yield "nn.max_pool3d", case(lambda x: nn.max_pool3d(x, 2, layout="NDHWC", out_layout="NCDHW"), (volume,))
     for pad in (False, True):
         yield from _means_of_windows(pad)
     for name in ("global_max_pool2d", "global_avg_pool2d"):
@@ -355,6 +360,10 @@ def _takes(mode: str) -> Iterator[tuple[str, Case]]:
     yield "take", case(lambda x, i: op.take(x, i, mode=mode), (data, np.array([13, 2, 2])))
 
 
+def _largest(ret_type: str) -> Iterator[tuple[str, Case]]:
+    yield "topk", case(lambda x: call("topk", x, k=0, axis=0, ret_type=ret_type), (real(3, 4),))
+
+
 def _indices() -> Iterator[tuple[str, Case]]:
     data = real(3, 4)
     for mode in ("clip", "wrap"):
@@ -366,6 +375,10 @@ def _indices() -> Iterator[tuple[str, Case]]:
         case(lambda i, x, y: op.one_hot(i, x, y, 3, 0, "float64"), (whole(0, 2), np.array(1.0), np.array(1.0))),
     )
     yield "sort", case(lambda x: op.sort(x, 0, False), (data,))
+    for ret_type in ("values", "indices"):
+        yield from _largest(ret_type)
+    yield "topk", case(lambda x: TupleGetItem(call("topk", x, k=2, dtype="float32"), 0), (data,))
+    yield "topk", case(lambda x: call("topk", x, k=2, axis=0, is_ascend=True, dtype="uint8"), (data,))
     yield "scatter_nd", case(lambda x, i, u: op.scatter_nd(x, i, u), (data, whole(2, 0)[None], real(2, 4, seed=2)))
     yield "searchsorted", case(op.searchsorted, (np.array([0.0, 1, 2]), real(2)))
     yield "invert_permutation", case(lambda x: call("invert_permutation", x), (whole(1, 2, 0),))
@@ -390,6 +403,13 @@ def _of_fractions(name: str) -> Iterator[tuple[str, Case]]:
     yield name, case(getattr(op, name), (real(2, 3, low=-0.9, high=0.9),))
 
 
+def _products_of_scans(exclusive: bool) -> Iterator[tuple[str, Case]]:
+    some_zeros = np.array([[1.5, 0, -2, 3], [0.5, -1, 2, 3], [0, 2, 0, 1]])
+    for axis in (None, 0, -1):
+        yield "cumprod", case(partial(op.cumprod, axis=axis, exclusive=exclusive), (some_zeros,))
+    yield "cumprod", case(partial(op.cumprod, axis=0, exclusive=exclusive), (positive(4, 2),))
+
+
 def _values() -> Iterator[tuple[str, Case]]:
     x = real(2, 3, low=1.1)
     yield "acosh", case(op.acosh, (x,))
@@ -402,6 +422,8 @@ def _values() -> Iterator[tuple[str, Case]]:
     # TVM truncates the bounds to whole numbers.
     yield "clip", case(lambda x: op.clip(x, -0.75, 0.5), (real(20),))
     yield "prod", case(lambda x: op.prod(x, [0]), (np.array([[1.0, 0, 0, 2], [3.0, 2, 0, 0.5]]),))
+    for exclusive in (False, True):
+        yield from _products_of_scans(exclusive)
     yield "annotation.checkpoint", case(op.annotation.checkpoint, (x,))
     yield "annotation.checkpoint", case(lambda x, y: op.annotation.checkpoint(Tuple([x * y, x])), (x, x + 1))
     # The mean is an argument of its own.
