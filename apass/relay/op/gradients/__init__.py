@@ -1,10 +1,10 @@
 """The gradients of the operators of this package, registered on import.
 
 Each is the `FPrimalGradient` of its operator, see `relay.op.register_gradient`. The operators are those with a gradient
-in TVM 0.8, and others whose gradients are short.
+in TVM 0.8, and almost all others that have a derivative.
 """
 
 from apass.relay.op.define.registry import FPrimalGradient
-from apass.relay.op.gradients import elementwise, index, nn, reduce, separable, shape, windows
+from apass.relay.op.gradients import einsum, elementwise, index, nn, reduce, separable, shape, windows
 
-__all__ = ["FPrimalGradient", "elementwise", "index", "nn", "reduce", "separable", "shape", "windows"]
+__all__ = ["FPrimalGradient", "einsum", "elementwise", "index", "nn", "reduce", "separable", "shape", "windows"]

@@ -176,7 +176,9 @@ def _same(orig: Call, grad: Expr) -> Sequence[Expr]:
     return [grad]
 
 
-for _name in ("copy", "on_device", "annotation.stop_fusion", "annotation.checkpoint"):
+for _name in ("bitpack_end", "bitpack_start", "cast_hint", "checkpoint", "stop_fusion"):
+    register_gradient(f"annotation.{_name}", _same)
+for _name in ("copy", "on_device"):
     register_gradient(_name, _same)
 
 

@@ -3,20 +3,24 @@
 from collections.abc import Sequence
 from math import prod
 
-from apass.relay.ir.calls import attrs_of
-from apass.relay.ir.expr import Call, Expr, const
+import numpy as np
+
+from apass.relay.ir.calls import attrs_of, tensor_type
+from apass.relay.ir.expr import Call, Expr, Tuple, const
 from apass.relay.op.define.dims import axis_of
 from apass.relay.op.define.registry import register_gradient
 from apass.relay.op.elementwise.arithmetic import floor_mod
 from apass.relay.op.elementwise.compare import equal
 from apass.relay.op.elementwise.convert import cast, cast_like, clip, zeros_like
-from apass.relay.op.gradients.support import rank_of, register_zero, static_shape
-from apass.relay.op.index.gather import GatherAttrs, GatherNDAttrs, TakeAttrs, gather, gather_nd, where
+from apass.relay.op.gradients.support import fields_of, rank_of, register_zero, static_shape
+from apass.relay.op.index.diagonal import MatrixSetDiagAttrs, diagonal_positions
+from apass.relay.op.index.gather import GatherAttrs, GatherNDAttrs, TakeAttrs, gather, gather_nd, take, where
 from apass.relay.op.index.scatter import (
     OneHotAttrs,
     ScatterAddAttrs,
     ScatterAttrs,
     ScatterNDAttrs,
+    SparseToDenseAttrs,
     one_hot,
     scatter,
     scatter_add,
@@ -26,7 +30,9 @@ from apass.relay.op.index.sequence import ReverseSequenceAttrs, SequenceMaskAttr
 from apass.relay.op.index.sort import ArgsortAttrs, TopkAttrs, argsort
 from apass.relay.op.reduce import sum as sum_of
 from apass.relay.op.shape.axes import expand_dims, transpose
+from apass.relay.op.shape.broadcast import broadcast_to
 from apass.relay.op.shape.create import arange
+from apass.relay.op.shape.join import stack
 from apass.relay.op.shape.reshape import reshape, reshape_like
 
 __all__: list[str] = []
@@ -155,3 +161,48 @@ def _sequence_mask(orig: Call, grad: Expr) -> Sequence[Expr]:
 def _reverse_sequence(orig: Call, grad: Expr) -> Sequence[Expr]:
     lengths, attrs = orig.args[1], attrs_of(orig, ReverseSequenceAttrs)
     return [reverse_sequence(grad, lengths, attrs.seq_axis, attrs.batch_axis), zeros_like(lengths)]
+
+
+@register_gradient("adv_index")
+def _adv_index(orig: Call, grad: Expr) -> Sequence[Expr]:
+    data, *indices = fields_of(orig)
+    lengths, result = static_shape("adv_index", data), static_shape("adv_index", orig)
+    shape = result[: len(result) - len(lengths) + len(indices)]
+    # Negative indices count from the end.
+    rows = [
+        broadcast_to(floor_mod(cast(index, "int64"), const(length, "int64")), shape)
+        for index, length in zip(indices, lengths, strict=False)
+    ]
+    slope = scatter_nd(zeros_like(data), stack(rows, 0), grad, "add")
+    return [Tuple([slope, *map(zeros_like, indices)])]
+
+
+@register_gradient("sparse_to_dense")
+def _sparse_to_dense(orig: Call, grad: Expr) -> Sequence[Expr]:
+    indices, values, default = orig.args
+    rank = len(attrs_of(orig, SparseToDenseAttrs).output_shape)
+    rows = transpose(reshape(cast(indices, "int64"), (-1, rank)), (1, 0))
+    count = prod(static_shape("sparse_to_dense", indices)) // rank
+    # Of several values at a position, the one that remains has a gradient.
+    numbers = arange(const(count, "int64"), dtype="int64")
+    remaining = gather_nd(scatter_nd(cast(zeros_like(grad), "int64"), rows, numbers), rows)
+    slopes = gather_nd(grad, rows)
+    chosen = where(equal(remaining, numbers), slopes, zeros_like(slopes))
+    rest = scatter_nd(grad, rows, zeros_like(slopes))
+    slope = reshape_like(chosen, values) if rank_of(values) else sum_of(chosen)
+    return [zeros_like(indices), slope, cast_like(sum_of(rest), default)]
+
+
+@register_gradient("matrix_set_diag")
+def _matrix_set_diag(orig: Call, grad: Expr) -> Sequence[Expr]:
+    data, diagonal = orig.args
+    attrs = attrs_of(orig, MatrixSetDiagAttrs)
+    *batch, rows, columns = static_shape("matrix_set_diag", data)
+    band = static_shape("matrix_set_diag", diagonal)[len(batch) :]
+    # The elements that are no part of a diagonal have no gradient.
+    positions, is_used = np.zeros(band, "int64"), np.zeros(band)
+    for (row, column), source in diagonal_positions(attrs, rows, columns, band[-1]):
+        positions[source[-len(band) :]], is_used[source[-len(band) :]] = row * columns + column, 1
+    elements = take(reshape(grad, (*batch, rows * columns)), const(positions), len(batch))
+    slope = elements * const(is_used, tensor_type(diagonal).dtype)
+    return [Call(orig.op, [grad, zeros_like(diagonal)], attrs), slope]

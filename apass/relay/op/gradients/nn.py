@@ -19,6 +19,7 @@ from apass.relay.op.index.scatter import one_hot
 from apass.relay.op.nn.activation import LeakyReluAttrs, PReluAttrs
 from apass.relay.op.nn.dense.bias import BiasAddAttrs
 from apass.relay.op.nn.dense.dense import BatchMatmulAttrs, MatmulAttrs, batch_matmul, dense, matmul
+from apass.relay.op.nn.dense.pack import DensePackAttrs
 from apass.relay.op.nn.loss import NLLLossAttrs
 from apass.relay.op.nn.norm.batch_norm import BatchNormAttrs
 from apass.relay.op.nn.norm.norm import GroupNormAttrs, InstanceNormAttrs, LayerNormAttrs
@@ -26,7 +27,7 @@ from apass.relay.op.nn.norm.scale import L2NormalizeAttrs, LRNAttrs
 from apass.relay.op.nn.softmax import SoftmaxAttrs
 from apass.relay.op.reduce import mean as mean_of
 from apass.relay.op.reduce import sum as sum_of
-from apass.relay.op.shape.axes import expand_dims, transpose
+from apass.relay.op.shape.axes import expand_dims, layout_transform, transpose
 from apass.relay.op.shape.broadcast import collapse_sum_like
 from apass.relay.op.shape.reshape import reshape, reshape_like
 
@@ -106,6 +107,14 @@ def _dense(orig: Call, grad: Expr) -> Sequence[Expr]:
     slope = dense(part, transpose(weight))
     rows, columns = _as_matrix(part, rank), _as_matrix(data, rank)
     return [collapse_sum_like(slope, data), collapse_sum_like(dense(transpose(rows), transpose(columns)), weight)]
+
+
+@register_gradient("nn.contrib_dense_pack")
+def _dense_pack(orig: Call, grad: Expr) -> Sequence[Expr]:
+    data, weight = orig.args
+    layout, part = attrs_of(orig, DensePackAttrs).weight_layout, _in_dtype(grad, orig)
+    slope = dense(part, transpose(layout_transform(weight, layout, "NC")))
+    return [slope, layout_transform(dense(transpose(part), transpose(data)), "NC", layout)]
 
 
 @register_gradient("nn.matmul")

@@ -13,6 +13,7 @@ from apass.relay.op.define.registry import register_gradient
 from apass.relay.op.elementwise.convert import cast_like, zeros_like
 from apass.relay.op.gradients.separable import pad_gradient
 from apass.relay.op.gradients.support import rank_of, register_zero, static_shape
+from apass.relay.op.nn.fifo_buffer import FIFOBufferAttrs
 from apass.relay.op.nn.pad import PadAttrs
 from apass.relay.op.nn.space.batch import (
     BatchToSpaceNDAttrs,
@@ -129,6 +130,15 @@ def _concatenate(orig: Call, grad: Expr) -> Sequence[Expr]:
 def _stack(orig: Call, grad: Expr) -> Sequence[Expr]:
     axis = attrs_of(orig, StackAttrs).axis
     return [Tuple([squeeze(part, [axis]) for part in split(grad, len(_fields(orig)), axis)])]
+
+
+@register_gradient("nn.fifo_buffer")
+def _fifo_buffer(orig: Call, grad: Expr) -> Sequence[Expr]:
+    data, buffer = orig.args
+    axis = attrs_of(orig, FIFOBufferAttrs).axis
+    added, size = (static_shape("nn.fifo_buffer", arg)[axis] for arg in (data, buffer))
+    newer, newest = split(grad, (size - added,), axis)
+    return [newest, concatenate([zeros_like(data), newer], axis)]
 
 
 @register_gradient("split")

@@ -4,12 +4,22 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from apass.relay.ir.calls import scalar_like, tensor_type
-from apass.relay.ir.expr import Call, Expr
+from apass.relay.ir.expr import Call, Expr, TupleGetItem
+from apass.relay.ir.ty import TupleType
 from apass.relay.op.define.dims import static_dims
 from apass.relay.op.define.registry import register_gradient
 from apass.relay.op.elementwise.convert import zeros_like
 
-__all__ = ["Derivative", "rank_of", "register_derivative", "register_zero", "scaled", "static_shape", "zeros"]
+__all__ = [
+    "Derivative",
+    "fields_of",
+    "rank_of",
+    "register_derivative",
+    "register_zero",
+    "scaled",
+    "static_shape",
+    "zeros",
+]
 
 Derivative: TypeAlias = Callable[[Expr], Expr]
 """Returns the derivative of an operator of one tensor at `x`."""
@@ -43,6 +53,13 @@ def scaled(expr: Expr, factor: float, like: Expr) -> Expr:
 def rank_of(expr: Expr) -> int:
     """Return the number of dimensions of a typed tensor."""
     return len(tensor_type(expr).shape)
+
+
+def fields_of(orig: Call) -> list[TupleGetItem]:
+    """Return the typed fields of the tuple that a call gets."""
+    data = orig.args[0]
+    assert isinstance(data.checked_type, TupleType), "the argument is a tuple of tensors"
+    return [TupleGetItem(data, index, checked_type_=ty) for index, ty in enumerate(data.checked_type.fields)]
 
 
 def static_shape(op: str, expr: Expr) -> tuple[int, ...]:

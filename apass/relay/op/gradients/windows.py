@@ -1,24 +1,26 @@
 """Gradients of convolutions and of pooling."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from apass.relay.ir.calls import attrs_of, call_op, tensor_type
-from apass.relay.ir.expr import Call, Expr
+from apass.relay.ir.expr import Call, Expr, const
 from apass.relay.op.define.layout import convert_shape, parse_layout
 from apass.relay.op.define.registry import register_gradient
 from apass.relay.op.elementwise.convert import cast_like, zeros_like
 from apass.relay.op.gradients.nn import multiply_axis
 from apass.relay.op.gradients.support import static_shape
+from apass.relay.op.index.gather import take
 from apass.relay.op.nn.conv.conv import KERNEL_LAYOUTS, ConvAttrs
 from apass.relay.op.nn.conv.transpose import TRANSPOSED_KERNEL_LAYOUTS, ConvTransposeAttrs
 from apass.relay.op.nn.pool.adaptive import AdaptivePoolAttrs, bins_of, sizes_of
 from apass.relay.op.nn.pool.global_pool import GlobalPool2DAttrs
 from apass.relay.op.nn.pool.grad import avg_pool2d_grad, max_pool2d_grad
-from apass.relay.op.nn.pool.pool import AvgPool1DAttrs, AvgPool2DAttrs, AvgPool3DAttrs, PoolAttrs, slides_of
+from apass.relay.op.nn.pool.pool import AvgPool1DAttrs, AvgPool2DAttrs, AvgPool3DAttrs, PoolAttrs, max_pool2d, slides_of
 from apass.relay.op.nn.windows import DATA_LAYOUTS, both_sides, padding_of
 from apass.relay.op.shape.axes import expand_dims, layout_transform, squeeze, transpose
 from apass.relay.op.shape.reshape import reshape
@@ -308,7 +310,62 @@ def _adaptive_avg_pool(orig: Call, grad: Expr) -> Sequence[Expr]:
     return [_averaged(orig, grad, (attrs.layout, attrs.out_layout), matrices)]
 
 
+def _adaptive_max_pool(orig: Call, grad: Expr) -> Sequence[Expr]:
+    data, attrs = orig.args[0], attrs_of(orig, AdaptivePoolAttrs)
+    plain = DATA_LAYOUTS[len(parse_layout(attrs.layout).primal) - 2].name
+    shape = _shape_in("adaptive pooling", data, attrs.layout, plain)
+    sizes = [size for size in sizes_of(shape[2:], attrs) if isinstance(size, int)]
+    images = _in_layout(data, attrs.layout, plain)
+    steps: list[Callable[[Expr], Expr]] = []
+    for axis, size in enumerate(sizes, 2):
+        step = _AxisOfBins(images, shape, axis, size)
+        shape = (*shape[:axis], size, *shape[axis + 1 :])
+        images = step.maxima(shape)
+        steps.append(partial(step.gradient, like=data))
+    slope = _in_layout(grad, attrs.out_layout or attrs.layout, plain)
+    for gradient in reversed(steps):
+        slope = gradient(slope)
+    return [_in_layout(slope, plain, attrs.layout)]
+
+
+class _AxisOfBins:
+    """The maxima of bins along one axis, and their gradient."""
+
+    def __init__(self, data: Expr, shape: Sequence[int], axis: int, count: int) -> None:
+        self._shape, self._axis, self._count = shape, axis, count
+        bins = bins_of(shape[axis], count)
+        self._size = max(part.stop - part.start for part in bins)
+        # A smaller bin repeats its last element, which does not change its maximum.
+        self._rows = np.array([min(part.start + tap, part.stop - 1) for part in bins for tap in range(self._size)])
+        self._columns = self._as_columns(take(data, const(self._rows), axis), len(self._rows))
+
+    def maxima(self, shape: Sequence[int]) -> Expr:
+        """Return the maxima in their shape."""
+        return reshape(max_pool2d(self._columns, (self._size, 1), (self._size, 1)), shape)
+
+    def gradient(self, grad: Expr, like: Expr) -> Expr:
+        """Return the gradient of the data for that of the maxima.
+
+        `like` has its element type.
+        """
+        columns = self._as_columns(grad, self._count)
+        slope = max_pool2d_grad(columns, self._columns, (self._size, 1), (self._size, 1))
+        axis, shape = self._axis, self._shape
+        whole = reshape(slope, (*shape[:axis], len(self._rows), *shape[axis + 1 :]))
+        matrix = np.eye(shape[axis])[self._rows]
+        return multiply_axis(whole, len(shape), axis, matrix.T.tolist(), like)
+
+    def _as_columns(self, expr: Expr, length: int) -> Expr:
+        shape, axis = self._shape, self._axis
+        return reshape(expr, (prod(shape[:axis]), 1, length, prod(shape[axis + 1 :])))
+
+
 register_gradient("nn.avg_pool1d", _avg_pool)
 register_gradient("nn.avg_pool3d", _avg_pool)
 for _rank in (1, 2, 3):
     register_gradient(f"nn.adaptive_avg_pool{_rank}d", _adaptive_avg_pool)
+    register_gradient(f"nn.adaptive_max_pool{_rank}d", _adaptive_max_pool)
+
+
+for _name in ("nn.contrib_conv2d_NCHWc", "nn.contrib_depthwise_conv2d_NCHWc"):
+    register_gradient(_name, _conv)

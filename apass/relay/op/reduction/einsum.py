@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from string import ascii_letters
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.define.relations import forward_tuple, one_dtype
 from apass.relay.op.define.unary import Function
 
-__all__ = ["EinsumAttrs", "einsum"]
+__all__ = ["EinsumAttrs", "einsum", "explicit_terms"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,22 @@ def _implicit(terms: Sequence[str]) -> str:
     letters = Counter("".join(terms).replace(".", ""))
     once = sorted(letter for letter, count in letters.items() if count == 1)
     return ("..." if any("..." in term for term in terms) else "") + "".join(once)
+
+
+def explicit_terms(equation: str, ranks: Sequence[int]) -> list[str]:
+    """Return the labels of each tensor, followed by those of the result.
+
+    Each axis has a letter, also those of an ellipsis. The equation must be valid for tensors of these ranks.
+    """
+    inputs, arrow, output = equation.replace(" ", "").partition("->")
+    terms = inputs.split(",")
+    rests = [rank - len(term.replace("...", "")) for term, rank in zip(terms, ranks, strict=True)]
+    unused = sorted({*ascii_letters} - {*equation})[: max(rests)]
+    expanded = [
+        term.replace("...", "".join(unused[len(unused) - rest :])) for term, rest in zip(terms, rests, strict=True)
+    ]
+    result = output if arrow else _implicit(terms)
+    return [*expanded, result.replace("...", "".join(unused))]
 
 
 def _shape(output: str, sizes: Mapping[str, Dim], rest: Sequence[Dim]) -> list[Dim]:

@@ -164,9 +164,19 @@ def _pools() -> Iterator[tuple[str, Case]]:
         yield from _means_of_windows(pad)
     for name in ("global_max_pool2d", "global_avg_pool2d"):
         yield from _global_pools(name)
+    yield from _largest_in_bins()
     yield "nn.adaptive_avg_pool1d", case(lambda x: nn.adaptive_avg_pool1d(x, 3, "NWC"), (real(2, 5, 2),))
     yield "nn.adaptive_avg_pool2d", case(lambda x: nn.adaptive_avg_pool2d(x, (4, 2)), (image,))
     yield "nn.adaptive_avg_pool3d", case(lambda x: nn.adaptive_avg_pool3d(x, 2), (real(1, 2, 3, 2, 4),))
+
+
+def _largest_in_bins() -> Iterator[tuple[str, Case]]:
+    image = real(2, 2, 6, 5)
+    yield "nn.adaptive_max_pool1d", case(lambda x: nn.adaptive_max_pool1d(x, 3, "NWC"), (real(2, 5, 2),))
+    yield "nn.adaptive_max_pool2d", case(lambda x: nn.adaptive_max_pool2d(x, (4, 2)), (image,))
+    yield "nn.adaptive_max_pool2d", case(lambda x: nn.adaptive_max_pool2d(x, 1, "NHWC", "NCHW"), (image,))
+    yield "nn.adaptive_max_pool2d", case(lambda x: nn.adaptive_max_pool2d(x), (image,))
+    yield "nn.adaptive_max_pool3d", case(lambda x: nn.adaptive_max_pool3d(x, (2, 3, 1)), (real(1, 2, 3, 4, 5),))
 
 
 def _norms_with(flag: bool) -> Iterator[tuple[str, Case]]:
@@ -229,7 +239,41 @@ def _products() -> Iterator[tuple[str, Case]]:
     for a, b in ((False, False), (True, False), (False, True), (True, True)):
         yield from _transposed_products(a, b)
     yield "nn.bias_add", case(lambda x, b: nn.bias_add(x, b, -1), (real(2, 3, 4), real(4)))
+    yield "nn.fifo_buffer", case(lambda x, b: nn.fifo_buffer(x, b, 1), (real(2, 1), real(2, 3, seed=2)))
+    yield "nn.fifo_buffer", case(lambda x, b: nn.fifo_buffer(x, b, 0), (real(2, 3), real(2, 3, seed=2)))
     yield "nn.bias_add", case(lambda x, b: nn.bias_add(x, b, 0), (real(3), real(3, seed=2)))
+
+
+def _packed_products() -> Iterator[tuple[str, Case]]:
+    blocks = real(2, 3, 2, seed=2)
+    yield "nn.contrib_dense_pack", case(lambda x, w: nn.contrib_dense_pack(x, w, "NC2n"), (real(2, 3), blocks))
+    image, weight = real(1, 2, 4, 5, 2), real(3, 2, 3, 2, 2, 2, seed=2)
+    layouts = {"data_layout": "NCHW2c", "kernel_layout": "OIHW2i2o", "out_layout": "NCHW2c"}
+    yield (
+        "nn.contrib_conv2d_NCHWc",
+        case(lambda x, w: call("nn.contrib_conv2d_NCHWc", x, w, strides=(2, 1), **layouts), (image, weight)),
+    )
+    depthwise = {**layouts, "kernel_layout": "OIHW1i2o"}
+    yield (
+        "nn.contrib_depthwise_conv2d_NCHWc",
+        case(
+            lambda x, w: call("nn.contrib_depthwise_conv2d_NCHWc", x, w, groups=4, padding=(1, 1), **depthwise),
+            (image, real(2, 1, 3, 3, 1, 2, seed=2)),
+        ),
+    )
+
+
+def _sums_of_products() -> Iterator[tuple[str, Case]]:
+    a, b, c = real(2, 3), real(3, 4, seed=2), real(4, 2, seed=3)
+    yield "einsum", case(lambda x, y: op.einsum([x, y], "ij,jk->ik"), (a, b))
+    yield "einsum", case(lambda x, y: op.einsum([x, y], "ij,jk"), (a, b))
+    yield "einsum", case(lambda x, y, z: op.einsum([x, y, z], "ij,jk,ki->j"), (a, b, c))
+    yield "einsum", case(lambda x: op.einsum([x], "ijk->j"), (real(2, 3, 4),))
+    yield "einsum", case(lambda x: op.einsum([x], "ii->i"), (real(3, 3),))
+    yield "einsum", case(lambda x, y: op.einsum([x, y], "iij,j->"), (real(3, 3, 2), real(2, seed=2)))
+    yield "einsum", case(lambda x, y: op.einsum([x, y], "...ij,...jk->...ik"), (real(2, 2, 3), b))
+    yield "einsum", case(lambda x, y: op.einsum([x, y], "...i,i...->..."), (real(1, 4, 3), real(3, 2, 1, seed=2)))
+    yield "einsum", case(lambda x, y: op.einsum([x, y], "ij,ij->i"), (real(2, 1), real(2, 3, seed=2)))
 
 
 def _reduced_losses(reduction: str) -> Iterator[tuple[str, Case]]:
@@ -380,8 +424,25 @@ def _indices() -> Iterator[tuple[str, Case]]:
     yield "topk", case(lambda x: TupleGetItem(call("topk", x, k=2, dtype="float32"), 0), (data,))
     yield "topk", case(lambda x: call("topk", x, k=2, axis=0, is_ascend=True, dtype="uint8"), (data,))
     yield "scatter_nd", case(lambda x, i, u: op.scatter_nd(x, i, u), (data, whole(2, 0)[None], real(2, 4, seed=2)))
+    two = const(np.array([[0, -1], [2, 1]]))
+    yield "adv_index", case(lambda x, i: op.adv_index([x, i, two]), (real(3, 4, 2), np.array([[-1], [0]])))
+    yield "adv_index", case(lambda x: op.adv_index([x, const(np.array([1, 1]))]), (data,))
+    yield from _sparse_tensors()
+    yield "matrix_set_diag", case(op.matrix_set_diag, (real(2, 3, 4), real(2, 3, seed=2)))
+    yield "matrix_set_diag", case(lambda x, d: op.matrix_set_diag(x, d, (-1, 2)), (data, real(4, 3, seed=2)))
     yield "searchsorted", case(op.searchsorted, (np.array([0.0, 1, 2]), real(2)))
     yield "invert_permutation", case(lambda x: call("invert_permutation", x), (whole(1, 2, 0),))
+
+
+def _sparse_tensors() -> Iterator[tuple[str, Case]]:
+    def dense(shape: tuple[int, ...]) -> Callable[[Expr, Expr, Expr], Expr]:
+        return lambda i, v, d: op.sparse_to_dense(i, shape, v, d)
+
+    default = np.array(0.5)
+    rows = np.array([[0, 1], [2, 0], [0, 1]])
+    yield "sparse_to_dense", case(dense((3, 2)), (rows, real(3), default))
+    yield "sparse_to_dense", case(dense((4,)), (whole(2, 0), np.array(1.5), default))
+    yield "sparse_to_dense", case(dense((4,)), (np.array(3), np.array(1.5), default))
 
 
 def _variances(unbiased: bool) -> Iterator[tuple[str, Case]]:
@@ -433,7 +494,7 @@ def _values() -> Iterator[tuple[str, Case]]:
 
 def _all() -> dict[str, list[Case]]:
     sources = (
-        *(_convolutions, _pools, _norms, _products, _losses, _activations),
+        *(_convolutions, _pools, _norms, _products, _packed_products, _sums_of_products, _losses, _activations),
         *(_moves, _resizes, _computed_shapes, _indices, _values),
     )
     cases: dict[str, list[Case]] = {}
