@@ -13,6 +13,7 @@ from apass.relay.op.elementwise.math import exp
 from apass.relay.structural.equality import structural_equal, structural_hash
 from apass.relay.testing import resnet
 from apass.relay.transform import FuseOps
+from apass.relay.ty import FuncType
 from tests.helpers.relay.meaning import ops_of
 
 X, Y = (var(name, shape=(2, 3)) for name in "xy")
@@ -49,6 +50,7 @@ def test_extracted_functions_are_fused_and_listed_once() -> None:
 
 def test_extracted_functions_are_simplified_first() -> None:
     (kernel,) = extract_fused_functions(IRModule.from_expr(exp(nn.dropout(X)))).values()
+    assert kernel.checked_type == FuncType([X.checked_type], X.checked_type)
     assert structural_equal(kernel.body, exp(kernel.params[0]))
     assert ops_of(kernel) == ["exp"]
 

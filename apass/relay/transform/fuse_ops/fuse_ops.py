@@ -81,10 +81,11 @@ def FuseOps(fuse_opt_level: int = -1) -> FunctionPass[IRModule, Function]:
 
 @provide_fusion
 def _fused_for_inference(mod: IRModule) -> IRModule:
-    """Return the module after SimplifyInference and FuseOps(3)."""
+    """Return the module after SimplifyInference and FuseOps(3), typed."""
 
     def fused(func: Function) -> Function:
-        return fuse_ops(ensure_typed(simplify_inference(ensure_typed(func, mod)), mod), opt_level=3)
+        simplified = ensure_typed(simplify_inference(ensure_typed(func, mod)), mod)
+        return ensure_typed(fuse_ops(simplified, opt_level=3), mod)
 
     return mod.with_functions({"main": fused(mod["main"])})
 
