@@ -5,6 +5,17 @@ in TVM 0.8, and almost all others that have a derivative.
 """
 
 from apass.relay.op.define.registry import FPrimalGradient
-from apass.relay.op.gradients import einsum, elementwise, index, nn, reduce, separable, shape, windows
+from apass.relay.op.gradients import convolutions, einsum, elementwise, index, nn, pooling, reduce, separable, shape
 
-__all__ = ["FPrimalGradient", "einsum", "elementwise", "index", "nn", "reduce", "separable", "shape", "windows"]
+__all__ = [
+    "FPrimalGradient",
+    "convolutions",
+    "einsum",
+    "elementwise",
+    "index",
+    "nn",
+    "pooling",
+    "reduce",
+    "separable",
+    "shape",
+]

@@ -13,7 +13,7 @@ from apass.relay.op.elementwise.compare import greater, less, not_equal
 from apass.relay.op.elementwise.convert import cast_like, ones_like, zeros_like
 from apass.relay.op.elementwise.logical import logical_and
 from apass.relay.op.elementwise.math import exp, log, rsqrt, sqrt
-from apass.relay.op.gradients.support import rank_of, scaled, static_shape
+from apass.relay.op.gradients.support import in_dtype, multiply_axis, rank_of, scaled, static_shape
 from apass.relay.op.index.gather import where
 from apass.relay.op.index.scatter import one_hot
 from apass.relay.op.nn.activation import LeakyReluAttrs, PReluAttrs
@@ -31,18 +31,7 @@ from apass.relay.op.shape.axes import expand_dims, layout_transform, transpose
 from apass.relay.op.shape.broadcast import collapse_sum_like
 from apass.relay.op.shape.reshape import reshape, reshape_like
 
-__all__ = ["multiply_axis"]
-
-
-def multiply_axis(expr: Expr, rank: int, axis: int, matrix: Sequence[Sequence[float]], like: Expr) -> Expr:
-    """Return a tensor with each vector along an axis multiplied by a matrix.
-
-    `rank` is the number of dimensions of the tensor, and `like` has its element type.
-    """
-    last = [dim for dim in range(rank) if dim != axis]
-    weight = const(np.asarray(matrix), tensor_type(like).dtype)
-    product = dense(transpose(expr, [*last, axis]), weight)
-    return transpose(product, [*range(axis), rank - 1, *range(axis, rank - 1)])
+__all__: list[str] = []
 
 
 def _channel_sum(expr: Expr, axis: int) -> Expr:
@@ -94,16 +83,10 @@ def _as_matrix(expr: Expr, rank: int) -> Expr:
     return expr if rank == 2 else call_op("contrib_reverse_reshape", expr, newshape=(-1, 0))
 
 
-def _in_dtype(grad: Expr, orig: Call) -> Expr:
-    """Return the gradient in the element type of the first argument."""
-    data = orig.args[0]
-    return grad if tensor_type(orig).dtype == tensor_type(data).dtype else cast_like(grad, data)
-
-
 @register_gradient("nn.dense")
 def _dense(orig: Call, grad: Expr) -> Sequence[Expr]:
     data, weight = orig.args
-    rank, part = rank_of(data), _in_dtype(grad, orig)
+    rank, part = rank_of(data), in_dtype(grad, orig)
     slope = dense(part, transpose(weight))
     rows, columns = _as_matrix(part, rank), _as_matrix(data, rank)
     return [collapse_sum_like(slope, data), collapse_sum_like(dense(transpose(rows), transpose(columns)), weight)]
@@ -112,7 +95,7 @@ def _dense(orig: Call, grad: Expr) -> Sequence[Expr]:
 @register_gradient("nn.contrib_dense_pack")
 def _dense_pack(orig: Call, grad: Expr) -> Sequence[Expr]:
     data, weight = orig.args
-    layout, part = attrs_of(orig, DensePackAttrs).weight_layout, _in_dtype(grad, orig)
+    layout, part = attrs_of(orig, DensePackAttrs).weight_layout, in_dtype(grad, orig)
     slope = dense(part, transpose(layout_transform(weight, layout, "NC")))
     return [slope, layout_transform(dense(transpose(part), transpose(data)), "NC", layout)]
 
@@ -121,7 +104,7 @@ def _dense_pack(orig: Call, grad: Expr) -> Sequence[Expr]:
 def _matmul(orig: Call, grad: Expr) -> Sequence[Expr]:
     attrs = attrs_of(orig, MatmulAttrs)
     a, b = orig.args
-    rank, part = rank_of(a), _in_dtype(grad, orig)
+    rank, part = rank_of(a), in_dtype(grad, orig)
     if rank != 2 and attrs.transpose_a:
         raise ValueError(f"the gradient of nn.matmul with transpose_a requires a matrix, got {a.checked_type}")
     if not attrs.transpose_a:
@@ -138,7 +121,7 @@ def _matmul(orig: Call, grad: Expr) -> Sequence[Expr]:
 def _batch_matmul(orig: Call, grad: Expr) -> Sequence[Expr]:
     attrs = attrs_of(orig, BatchMatmulAttrs)
     a, b = orig.args
-    part = _in_dtype(grad, orig)
+    part = in_dtype(grad, orig)
     by_a, by_b = attrs.transpose_a, attrs.transpose_b
     if by_a:
         slope = batch_matmul(b, part, transpose_a=by_b, transpose_b=True)
@@ -286,11 +269,11 @@ def _l2_normalize(orig: Call, grad: Expr) -> Sequence[Expr]:
 @register_gradient("nn.lrn")
 def _lrn(orig: Call, grad: Expr) -> Sequence[Expr]:
     data, attrs = orig.args[0], attrs_of(orig, LRNAttrs)
-    rank = rank_of(data)
+    rank, dtype = rank_of(data), tensor_type(data).dtype
     axis = axis_of(rank, attrs.axis)
     positions = np.arange(static_shape("nn.lrn", data)[axis])
-    band = (np.abs(positions[:, None] - positions[None]) <= attrs.size // 2).astype("float64").tolist()
+    band = (np.abs(positions[:, None] - positions[None]) <= attrs.size // 2).astype("float64")
     share = attrs.alpha / attrs.size
-    scale = scaled(multiply_axis(data * data, rank, axis, band, data), share, data) + scalar_like(attrs.bias, data)
-    inner = multiply_axis(grad * data * power(scale, scalar_like(-attrs.beta - 1, data)), rank, axis, band, data)
+    scale = scaled(multiply_axis(data * data, axis, rank, band, dtype), share, data) + scalar_like(attrs.bias, data)
+    inner = multiply_axis(grad * data * power(scale, scalar_like(-attrs.beta - 1, data)), axis, rank, band, dtype)
     return [grad * power(scale, scalar_like(-attrs.beta, data)) - scaled(data * inner, 2 * share * attrs.beta, data)]

@@ -7,31 +7,19 @@ matrix from the unit vectors, and the gradient multiplies with it the other way 
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.calls import attrs_of, tensor_type
-from apass.relay.ir.expr import Call, Expr, Op, const
+from apass.relay.ir.expr import Call, Expr, Op
 from apass.relay.ir.ndarray import Array
 from apass.relay.op.define.layout import parse_layout
 from apass.relay.op.define.registry import register_gradient
 from apass.relay.op.elementwise.convert import cast_like
-from apass.relay.op.gradients.support import static_shape
-from apass.relay.op.nn.dense.dense import dense
+from apass.relay.op.gradients.support import multiply_axis, static_shape
 from apass.relay.op.nn.pad import MirrorPadAttrs, PadAttrs
 from apass.relay.op.nn.windows import DATA_LAYOUTS
-from apass.relay.op.shape.axes import transpose
 
 __all__ = ["pad_gradient"]
-
-
-def _multiplied(grad: Expr, axis: int, rank: int, matrix: NDArray[np.float64], dtype: str) -> Expr:
-    """Return the product along an axis with a matrix of shape (input, output)."""
-    if matrix.shape[0] == matrix.shape[1] and np.array_equal(matrix, np.eye(len(matrix))):
-        return grad
-    to_end = [*(other for other in range(rank) if other != axis), axis]
-    back = [to_end.index(other) for other in range(rank)]
-    return transpose(dense(transpose(grad, to_end), const(matrix, dtype)), back)
 
 
 def pad_gradient(orig: Call, grad: Expr, widths: Sequence[Sequence[int]], *rest: Array) -> Expr:
@@ -51,7 +39,7 @@ def pad_gradient(orig: Call, grad: Expr, widths: Sequence[Sequence[int]], *rest:
     for axis, (length, pair) in enumerate(zip(shape, widths, strict=True)):
         attrs = orig.attrs.replaced(pad_width=((0, 0), tuple(pair)))
         padded = orig.op.compute(attrs, np.eye(length), *rest)
-        grad = _multiplied(grad, axis, len(shape), np.asarray(padded, "float64"), dtype)
+        grad = multiply_axis(grad, axis, len(shape), np.asarray(padded, "float64"), dtype)
     return grad
 
 
@@ -81,7 +69,7 @@ def _resize(orig: Call, grad: Expr) -> Sequence[Expr]:
         resized = np.asarray(orig.op.compute(attrs, images), "float64")
         first = tuple(slice(None) if other == number else 0 for other in range(len(spatial)))
         matrix = resized[(slice(None), 0, *first)]
-        result = _multiplied(result, layout.index(letter), len(shape), matrix, dtype)
+        result = multiply_axis(result, layout.index(letter), len(shape), matrix, dtype)
     return [result]
 
 

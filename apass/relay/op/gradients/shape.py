@@ -5,14 +5,13 @@ from itertools import accumulate
 
 import numpy as np
 
-from apass.relay.ir.calls import attrs_of, call_op
+from apass.relay.ir.calls import attrs_of, call_op, tensor_type
 from apass.relay.ir.expr import Call, Expr, Tuple
-from apass.relay.ir.ty import TensorType, TupleType
 from apass.relay.op.define.dims import axis_of
 from apass.relay.op.define.registry import register_gradient
 from apass.relay.op.elementwise.convert import cast_like, zeros_like
 from apass.relay.op.gradients.separable import pad_gradient
-from apass.relay.op.gradients.support import rank_of, register_zero, static_shape
+from apass.relay.op.gradients.support import fields_of, rank_of, register_zero, static_shape
 from apass.relay.op.nn.fifo_buffer import FIFOBufferAttrs
 from apass.relay.op.nn.pad import PadAttrs
 from apass.relay.op.nn.space.batch import (
@@ -109,17 +108,10 @@ def _layout_transform(orig: Call, grad: Expr) -> Sequence[Expr]:
     return [layout_transform(grad, attrs.dst_layout, attrs.src_layout)]
 
 
-def _fields(call: Call) -> list[TensorType]:
-    """Return the types of the tensors in the tuple that a call gets."""
-    ty = call.args[0].checked_type
-    assert isinstance(ty, TupleType), "the argument is a tuple of tensors"
-    return [field for field in ty.fields if isinstance(field, TensorType)]
-
-
 @register_gradient("concatenate")
 def _concatenate(orig: Call, grad: Expr) -> Sequence[Expr]:
-    fields, axis = _fields(orig), attrs_of(orig, ConcatenateAttrs).axis
-    lengths = [field.shape[axis] for field in fields]
+    axis = attrs_of(orig, ConcatenateAttrs).axis
+    lengths = [tensor_type(field).shape[axis] for field in fields_of(orig)]
     known = [length for length in lengths[:-1] if isinstance(length, int)]
     if len(known) < len(lengths) - 1:
         raise ValueError(f"the gradient of concatenate requires known lengths along axis {axis}, got {lengths}")
@@ -129,7 +121,7 @@ def _concatenate(orig: Call, grad: Expr) -> Sequence[Expr]:
 @register_gradient("stack")
 def _stack(orig: Call, grad: Expr) -> Sequence[Expr]:
     axis = attrs_of(orig, StackAttrs).axis
-    return [Tuple([squeeze(part, [axis]) for part in split(grad, len(_fields(orig)), axis)])]
+    return [Tuple([squeeze(part, [axis]) for part in split(grad, len(fields_of(orig)), axis)])]
 
 
 @register_gradient("nn.fifo_buffer")
@@ -168,13 +160,13 @@ def _tile(orig: Call, grad: Expr) -> Sequence[Expr]:
 
 @register_gradient("meshgrid")
 def _meshgrid(orig: Call, grad: Expr) -> Sequence[Expr]:
-    fields, swapped = _fields(orig), attrs_of(orig, MeshgridAttrs).indexing == "xy"
+    fields, swapped = fields_of(orig), attrs_of(orig, MeshgridAttrs).indexing == "xy"
     parts: list[Expr] = []
     for index, field in enumerate(fields):
         axis = 1 - index if swapped and index < 2 <= len(fields) else index
         others = [other for other in range(len(fields)) if other != axis]
         total = sum_of(grad[index], others) if others else grad[index]
-        parts.append(total if field.shape else sum_of(total))
+        parts.append(total if rank_of(field) else sum_of(total))
     return [Tuple(parts)]
 
 
