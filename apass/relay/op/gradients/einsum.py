@@ -23,8 +23,8 @@ Operand: TypeAlias = tuple[str, TupleGetItem]
 @register_gradient("einsum")
 def _einsum(orig: Call, grad: Expr) -> Sequence[Expr]:
     fields = fields_of(orig)
-    ranks = [len(static_shape("einsum", field)) for field in fields]
-    *terms, output = explicit_terms(attrs_of(orig, EinsumAttrs).equation, ranks)
+    shapes = [static_shape("einsum", field) for field in fields]
+    *terms, output = explicit_terms(attrs_of(orig, EinsumAttrs).equation, shapes)
     operands = list(zip(terms, fields, strict=True))
     sizes: dict[str, int] = {}
     for letter, size in chain.from_iterable(map(_axes, operands)):

@@ -1,7 +1,7 @@
 """einsum: sums of products over labelled axes."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from string import ascii_letters
 
@@ -29,30 +29,43 @@ class EinsumAttrs(Attrs):
 
 
 def _relate(data: tuple[TensorType, ...], attrs: EinsumAttrs) -> TensorType:
-    inputs, arrow, output = attrs.equation.replace(" ", "").partition("->")
-    terms = inputs.split(",")
-    if len(terms) != len(data):
-        raise ValueError(f"the equation {attrs.equation!r} needs {len(terms)} tensors, got {len(data)}")
+    *terms, output = explicit_terms(attrs.equation, [ty.shape for ty in data])
     sizes: dict[str, Dim] = {}
-    rest: tuple[Dim, ...] = ()
     for term, ty in zip(terms, data, strict=True):
-        named, others = _axes(term, ty.shape)
-        rest = broadcast_dims(rest, others)
-        for letter, dim in named:
+        for letter, dim in zip(term, ty.shape, strict=True):
             (sizes[letter],) = broadcast_dims((sizes.get(letter, 1),), (dim,))
-    shape = _shape(output if arrow else _implicit(terms), sizes, rest)
-    return TensorType(shape, one_dtype(*data))
+    return TensorType([sizes[letter] for letter in output], one_dtype(*data))
 
 
-def _axes(term: str, shape: Sequence[Dim]) -> tuple[list[tuple[str, Dim]], tuple[Dim, ...]]:
-    """Return the labelled axes, and the sizes of the axes that the ellipsis covers."""
-    before, dots, after = term.partition("...")
-    count = len(before) + len(after)
-    if count > len(shape) or (count < len(shape) and not dots) or not (before + after + "a").isalpha():
-        raise ValueError(f"{term!r} does not label the axes of a tensor of shape {shape_text(shape)}")
-    end = len(shape) - len(after)
-    named = [*zip(before, shape, strict=False), *zip(after, shape[end:], strict=True)]
-    return named, tuple(shape[len(before) : end])
+def explicit_terms(equation: str, shapes: Sequence[Sequence[Dim]]) -> list[str]:
+    """Return the labels of each tensor, followed by those of the result.
+
+    Each axis has a letter, also those of an ellipsis.
+
+    Raises:
+        ValueError: if the equation is invalid for tensors of these shapes.
+
+    >>> explicit_terms("...ij,jk", [(5, 2, 3), (3, 4)])
+    ['Aij', 'jk', 'Aik']
+    """
+    inputs, arrow, output = equation.replace(" ", "").partition("->")
+    terms = inputs.split(",")
+    if len(terms) != len(shapes):
+        raise ValueError(f"the equation {equation!r} needs {len(terms)} tensors, got {len(shapes)}")
+    rests = [len(shape) - len(term.replace("...", "", 1)) for term, shape in zip(terms, shapes, strict=True)]
+    unused = sorted({*ascii_letters} - {*equation})[: max(rests)]
+    dots = "".join(unused)
+    expanded = [
+        term.replace("...", dots[len(dots) - rest :], 1) if rest >= 0 else term
+        for term, rest in zip(terms, rests, strict=True)
+    ]
+    for term, labels, shape in zip(terms, expanded, shapes, strict=True):
+        if len(labels) != len(shape) or not f"{labels}a".isalpha():
+            raise ValueError(f"{term!r} does not label the axes of a tensor of shape {shape_text(shape)}")
+    result = (output if arrow else _implicit(terms)).replace("...", dots, 1)
+    if not {*dots} <= {*result} <= {*"".join(expanded)} or len({*result}) < len(result):
+        raise ValueError(f"the result {output!r} must use labels of the tensors, each at most once, and their ellipsis")
+    return [*expanded, result]
 
 
 def _implicit(terms: Sequence[str]) -> str:
@@ -63,30 +76,6 @@ def _implicit(terms: Sequence[str]) -> str:
     letters = Counter("".join(terms).replace(".", ""))
     once = sorted(letter for letter, count in letters.items() if count == 1)
     return ("..." if any("..." in term for term in terms) else "") + "".join(once)
-
-
-def explicit_terms(equation: str, ranks: Sequence[int]) -> list[str]:
-    """Return the labels of each tensor, followed by those of the result.
-
-    Each axis has a letter, also those of an ellipsis. The equation must be valid for tensors of these ranks.
-    """
-    inputs, arrow, output = equation.replace(" ", "").partition("->")
-    terms = inputs.split(",")
-    rests = [rank - len(term.replace("...", "")) for term, rank in zip(terms, ranks, strict=True)]
-    unused = sorted({*ascii_letters} - {*equation})[: max(rests)]
-    expanded = [
-        term.replace("...", "".join(unused[len(unused) - rest :])) for term, rest in zip(terms, rests, strict=True)
-    ]
-    result = output if arrow else _implicit(terms)
-    return [*expanded, result.replace("...", "".join(unused))]
-
-
-def _shape(output: str, sizes: Mapping[str, Dim], rest: Sequence[Dim]) -> list[Dim]:
-    before, dots, after = output.partition("...")
-    letters = before + after
-    if not set(letters) <= set(sizes) or len(set(letters)) < len(letters) or (rest and not dots):
-        raise ValueError(f"the result {output!r} must use labels of the tensors, each at most once, and their ellipsis")
-    return [*map(sizes.__getitem__, before), *rest, *map(sizes.__getitem__, after)]
 
 
 def _kernel(function: Function) -> Compute:
