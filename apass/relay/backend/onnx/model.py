@@ -243,7 +243,7 @@ class _Export:
             names = text.split("\n") if isinstance(text, str) else []
             defaults = ["output"] if count == 1 else [f"output_{index}" for index in range(count)]
             return names if len(names) == count else defaults
-        if isinstance(given, str) or len(given) != count or len({*given, ""}) != count + 1:
+        if isinstance(given, str) or len(given) != count or len({*given} - {""}) != count:
             raise ValueError(f"output_names must be {count} different names, got {given!r}")
         return given
 
