@@ -21,7 +21,6 @@ from tests.relay.hard_programs import HARD_PROGRAMS
 pytestmark = pytest.mark.slow
 
 OPTIONS: dict[str, dict[str, object]] = {
-    "SimplifyFCTranspose": {"target_weight_name": []},
     "SplitArgs": {"max_function_args": 2},
     "AnnotateTarget": {"targets": ["none"]},
     "ConvertLayout": {"desired_layouts": {"nn.conv2d": ["NHWC", "default"]}},

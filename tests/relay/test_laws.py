@@ -23,7 +23,6 @@ OPTIONS: dict[str, dict[str, object]] = {
     "AnnotateTarget": {"targets": ["none"]},
     "ConvertLayout": {"desired_layouts": {"nn.conv2d": ["NHWC", "default"]}},
     "MergeComposite": {"pattern_table": []},
-    "SimplifyFCTranspose": {"target_weight_name": []},
     "SplitArgs": {"max_function_args": 2},
 }
 """Options of the passes that require some."""

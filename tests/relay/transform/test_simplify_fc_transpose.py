@@ -1,19 +1,25 @@
 """SimplifyFCTranspose: transposed weights of nn.dense become parameters."""
 
 import anyio
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import apass
 from apass.errors import PassDefinitionError
 from apass.relay.analysis import search_fc_transpose
 from apass.relay.expr import Expr, Let, Tuple
 from apass.relay.function import Function
+from apass.relay.interpreter.compare_outputs import difference
+from apass.relay.interpreter.evaluate import evaluate
 from apass.relay.ir.expr import var
 from apass.relay.ir.module import IRModule
 from apass.relay.op.elementwise.math import exp
 from apass.relay.op.nn.dense.dense import dense
 from apass.relay.op.shape.axes import transpose
 from apass.relay.structural.equality import structural_equal
+from apass.relay.testing.programs import Program, programs
 from apass.relay.transform.simplify_fc_transpose import SimplifyFCTranspose
 from apass.relay.type_inference.infer import infer_module
 
@@ -76,3 +82,22 @@ def test_local_weight_is_left() -> None:
 def test_unlisted_weight_is_an_error() -> None:
     with pytest.raises(PassDefinitionError, match=r"weight %w is transposed .* target_weight_name has only: v"):
         after(Function([X, W], dense(X, transpose(W))), "v")
+
+
+@pytest.mark.slow
+@given(programs(), st.booleans())
+def test_meaning_is_kept_beside_any_program(program: Program, uses_weight: bool) -> None:
+    mod, arguments = program
+    main = mod["main"]
+    assert isinstance(main, Function)
+    fields = [main.body, dense(X, transpose(W)), *[W] * uses_weight]
+    mod = mod.copy()
+    mod["main"] = Function([W, *main.params, X], Tuple(fields))
+    arguments = [np.arange(20, dtype="float32").reshape(4, 5), *arguments, np.ones((2, 4), "float32")]
+    weights = search_fc_transpose(mod["main"])
+    result = apass.run(SimplifyFCTranspose(weights), mod)
+    values = dict(zip(names(mod["main"]), map(np.asarray, arguments), strict=True))
+    inputs = [values[name] if name in values else values[name[:-2]].T for name in names(result["main"])]
+    assert ("w" in names(result["main"])) == uses_weight
+    with np.errstate(all="ignore"):
+        assert difference(evaluate(mod, *arguments), evaluate(result, *inputs)) == ""
