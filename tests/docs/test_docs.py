@@ -12,6 +12,8 @@ from pkgutil import walk_packages
 import pytest
 
 import apass
+import apass.relay.op
+from apass.relay.ir.op_definition import OP_ATTRS
 from tests.helpers.mlir_modules import program
 from tests.helpers.repository import ROOT
 
@@ -22,6 +24,11 @@ PAGES = {str(file.relative_to(ROOT)): text for file in FILES if "```" in (text :
 RUNS = [(name, loop) for name, text in PAGES.items() for loop in ("asyncio", "trio")[: 1 + ("anyio.run" in text)]]
 """The pages and the event loops. A page that names no loop runs once."""
 MODULES = [module.name for module in walk_packages(apass.__path__, "apass.") if not module.name.endswith("__main__")]
+
+
+def op_attrs() -> dict[tuple[str, str], tuple[int, object]]:
+    """Return the attributes of all operators, by the names of attribute and operator."""
+    return {(attr, op): value for attr, values in OP_ATTRS.items() for op, value in values.items()}
 
 
 def run_snippets(page: Path, backend: str, folder: Path) -> tuple[int, str, str]:
@@ -69,4 +76,7 @@ def test_docstring_examples_pass(name: str) -> None:
         pytest.skip("mlir-opt is not installed")
     # Each call of `testmod` looks at all files of the cache, which other tests have filled.
     linecache.clearcache()
-    assert doctest.testmod(import_module(name)).failed == 0
+    module = import_module(name)
+    before = op_attrs()
+    assert doctest.testmod(module).failed == 0
+    assert before.items() <= op_attrs().items(), "the examples change operators for all that runs after them"

@@ -189,8 +189,8 @@ def register_stateful(op_name: str, stateful: bool, level: int = 10) -> bool:
     Raises:
         UnknownOpError: if no operator has that name.
 
-    >>> register_stateful("nn.dropout", False), get("nn.dropout").get_attr("TOpIsStateful")
-    (False, False)
+    >>> register_stateful("nn.dropout", True), get("nn.dropout").get_attr("TOpIsStateful")
+    (True, True)
     """
     return register_op_attr(op_name, "TOpIsStateful", stateful, level)
 
