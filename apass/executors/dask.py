@@ -1,8 +1,9 @@
 """`DaskExecutor`: runs plain bodies, functions and whole passes on a Dask cluster."""
 
 import socket
+import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from threading import Lock
 from time import perf_counter
@@ -22,13 +23,15 @@ from apass.executors.watchdog import TICK, ItemReports, Messages, Patience, send
 from apass.executors.worker import handle, stop
 
 try:
+    import dask.config as dask_config
     import distributed
 except ImportError as _error:
     raise MissingExtraError(f"a Dask cluster needs distributed ({_error}): pip install 'apass[dask]'") from _error
 
-__all__ = ["DaskExecutor"]
+__all__ = ["DaskExecutor", "without_profiler"]
 
 _dask: Any = distributed
+_settings: Any = dask_config
 
 REPORT_SECONDS: Final = 5.0
 """Seconds to wait until the scheduler has a worker's report of an item."""
@@ -51,6 +54,9 @@ _SCHEDULER: Final = {"allowed_failures": 1, "dashboard": False, "dashboard_addre
 
 A scheduler serves metrics even without a dashboard. Use a free port: another cluster may use the default port.
 """
+
+_PROFILER_HANGS: Final = sys.version_info < (3, 11, 9)
+"""Whether Dask's profiler may stop a process forever: CPython's issue 106883."""
 
 
 class DaskExecutor(RemoteExecutor):
@@ -322,8 +328,21 @@ def _connect(cluster: Any, workers: int) -> _Connection:
     if isinstance(cluster, str):
         _check_scheduler(cluster)
         return _connection_to(_dask.Client(cluster, set_as_default=False), None, is_own=True)
-    local_cluster = _dask.LocalCluster(n_workers=workers, threads_per_worker=1, scheduler_kwargs=_SCHEDULER)
+    with without_profiler():
+        local_cluster = _dask.LocalCluster(n_workers=workers, threads_per_worker=1, scheduler_kwargs=_SCHEDULER)
     return _connection_to(_dask.Client(local_cluster, set_as_default=False), local_cluster, is_own=True)
+
+
+def without_profiler() -> AbstractContextManager[None]:
+    """Return a context manager in which new clusters have no profiler.
+
+    With a Python in which the profiler cannot stop a worker forever, they have one. Before Python 3.11.9,
+    `sys._current_frames` may deadlock with a thread that starts. Dask's profiler calls it a hundred times a second, and
+    a worker of `apass serve` starts threads.
+    """
+    settings: dict[str, bool] = {"distributed.worker.profile.enabled": False} if _PROFILER_HANGS else {}
+    manager: AbstractContextManager[None] = _settings.set(settings)
+    return manager
 
 
 def _check_scheduler(address: str) -> None:

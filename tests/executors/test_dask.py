@@ -15,7 +15,7 @@ import pytest
 
 from apass import ExecutorError, PassContext, RemoteError, WorkerLostError, optimize_all
 from apass.executors import dask as dask_executor
-from apass.executors.dask import DaskExecutor
+from apass.executors.dask import DaskExecutor, without_profiler
 from tests.executors import contexts, work
 from tests.executors.files import pid_in, written
 
@@ -32,7 +32,7 @@ def address() -> Iterator[str]:
     scheduler = {"allowed_failures": 1, "dashboard": False, "dashboard_address": "127.0.0.1:0"}
     # Killed workers restart slowly on a busy machine.
     late = settings.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
-    with late, pytest.MonkeyPatch.context() as patch:
+    with late, without_profiler(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(dask_executor, "LOST_SECONDS", 300.0)
         cluster: Any = dask.LocalCluster(n_workers=2, threads_per_worker=1, scheduler_kwargs=scheduler)
         with cluster:
