@@ -88,14 +88,17 @@ if TYPE_CHECKING:
     from apass.passes.base import ModulePass, Pass
     from apass.passes.conditional import If
     from apass.passes.decorators import function_pass, module_pass, prim_func_pass
+    from apass.passes.first import First
     from apass.passes.function_pass import FunctionPass, PrimFuncPass
     from apass.passes.in_place import InPlacePass
+    from apass.passes.minimum_point import MinimumPoint
     from apass.passes.options import PassOptions
     from apass.passes.print_ir import PrintIR
     from apass.passes.race import Race
     from apass.passes.registry import get_pass, list_passes, pass_options, provide_pass, register_pass, unregister_pass
     from apass.passes.repeat import Repeat
     from apass.passes.sequential import Sequential
+    from apass.passes.while_ import While
     from apass.pipelines.cache_explanation import CacheExplanation, CacheState, explain_cache
     from apass.pipelines.parser import parse_pipeline
     from apass.pipelines.plan import Decision, PlannedPass, plan
@@ -184,8 +187,10 @@ else:
             "apass.passes.base": ["ModulePass", "Pass"],
             "apass.passes.conditional": ["If"],
             "apass.passes.decorators": ["function_pass", "module_pass", "prim_func_pass"],
+            "apass.passes.first": ["First"],
             "apass.passes.function_pass": ["FunctionPass", "PrimFuncPass"],
             "apass.passes.in_place": ["InPlacePass"],
+            "apass.passes.minimum_point": ["MinimumPoint"],
             "apass.passes.options": ["PassOptions"],
             "apass.passes.print_ir": ["PrintIR"],
             "apass.passes.race": ["Race"],
@@ -199,6 +204,7 @@ else:
             ],
             "apass.passes.repeat": ["Repeat"],
             "apass.passes.sequential": ["Sequential"],
+            "apass.passes.while_": ["While"],
             "apass.pipelines.cache_explanation": ["CacheExplanation", "CacheState", "explain_cache"],
             "apass.pipelines.parser": ["parse_pipeline"],
             "apass.pipelines.plan": ["Decision", "PlannedPass", "plan"],
@@ -239,6 +245,7 @@ __all__ = [
     "Displayed",
     "ExecutorError",
     "Failure",
+    "First",
     "FunctionKind",
     "FunctionPass",
     "HelperError",
@@ -251,6 +258,7 @@ __all__ = [
     "JournalError",
     "JournalWarning",
     "Measures",
+    "MinimumPoint",
     "MissingExtraError",
     "ModulePass",
     "Outcome",
@@ -303,6 +311,7 @@ __all__ = [
     "Verdict",
     "VerifyError",
     "View",
+    "While",
     "WorkerLostError",
     "adapter_for",
     "analysis",

@@ -150,7 +150,7 @@ class HelperError(ApassError, RuntimeError):
 
 
 class PipelineCycleError(ApassError, RuntimeError):
-    """A `Repeat` produced an earlier module again, or exceeded its limit."""
+    """A `Repeat` or `While` does not end, such as one that repeats an earlier module."""
 
 
 class PipelineSyntaxError(ApassError, ValueError):

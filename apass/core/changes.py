@@ -1,11 +1,13 @@
 """`ChangeLog`: the passes that changed a module, and the results from a store."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, final
 
 from apass.core.run import Run, RunCursor
 
-__all__ = ["CHANGES", "ChangeLog"]
+__all__ = ["CHANGES", "ChangeLog", "TentativeChanges", "tentative_changes"]
 
 
 @final
@@ -51,6 +53,52 @@ class ChangeLog:
                 counts[name] = counts.get(name, 0) + count
         self._callers |= other._callers
 
+    def clear(self) -> None:
+        """Remove all counts."""
+        self.changed.clear()
+        self.stored.clear()
+
 
 CHANGES: Final[ContextVar[ChangeLog | None]] = ContextVar("apass_changes", default=None)
 """The log of the module that this task works on; None if nothing reads it."""
+
+
+@final
+class TentativeChanges:
+    """The changes of results that may be dropped.
+
+    An example is an alternative that fails.
+    """
+
+    __slots__ = ("_log", "_outer")
+
+    def __init__(self, outer: ChangeLog | None, log: ChangeLog | None) -> None:
+        self._outer = outer
+        self._log = log
+
+    def accept(self) -> None:
+        """Count the changes recorded so far, because their result is used."""
+        if self._outer is not None and self._log is not None:
+            self._outer.add(self._log)
+            self._log.clear()
+
+
+@contextmanager
+def tentative_changes() -> Generator[TentativeChanges]:
+    """Count the changes in the block only if they are accepted.
+
+    >>> log = ChangeLog()
+    >>> token = CHANGES.set(log)
+    >>> with tentative_changes() as changes:
+    ...     CHANGES.get().record_stored("Tune")
+    >>> log.stored
+    {}
+    >>> CHANGES.reset(token)
+    """
+    outer = CHANGES.get()
+    log = None if outer is None else ChangeLog()
+    CHANGES.set(log)
+    try:
+        yield TentativeChanges(outer, log)
+    finally:
+        CHANGES.set(outer)

@@ -25,11 +25,14 @@ _PROVIDED: Final[dict[str, Factory]] = {}
 """Factories of plug-ins, which a user's pass of the same name overrides."""
 
 _UNLOADED: Final[dict[str, str]] = {
+    "First": "apass.passes.first",
     "If": "apass.passes.conditional",
+    "MinimumPoint": "apass.passes.minimum_point",
     "PrintIR": "apass.passes.print_ir",
     "Race": "apass.passes.race",
     "Repeat": "apass.passes.repeat",
     "Sequential": "apass.passes.sequential",
+    "While": "apass.passes.while_",
 }
 """The modules that register the package's own passes, each until it is imported.
 

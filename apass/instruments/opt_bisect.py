@@ -48,9 +48,10 @@ class BisectInstrument:
 
     Each module has its own numbering, starting at 1. Without module names, each outermost pass has its own.
 
-    - Numbered are the passes that run one after another. The Sequential, Repeat and If around them have no number.
-    - Passes within a pass, within a function body or within an alternative of a Race have no number. They run or are
-      skipped together with the enclosing pass.
+    - Numbered are the passes that run one after another. The Sequential, Repeat, While and If around them have no
+      number.
+    - Passes within a pass, a function body, a MinimumPoint, or an alternative of a First or Race have no number. They
+      run or are skipped together with the enclosing pass.
     - A pass has the same number regardless of how many modules run concurrently.
     - The runner does not ask instruments about passes in the context's `required_pass`. They run, without a number.
     - Passes that a skipped pass requires run before the skipped pass is numbered, with their own numbers.

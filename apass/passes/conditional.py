@@ -12,7 +12,7 @@ from apass.passes.base import Combinator, Pass, check_passes
 from apass.passes.registry import register_pass
 from apass.passes.sequential import Sequential
 
-__all__ = ["OTHERWISE", "If"]
+__all__ = ["OTHERWISE", "If", "holds"]
 
 OTHERWISE: Final = "otherwise"
 """The name of the second branch of an If in positions; the first branch has none."""
@@ -69,13 +69,23 @@ class If(Combinator[ModT]):
 
     async def transform(self, mod: ModT, ctx: PassContext) -> ModT:
         """Call the predicate and run the passes that it selects."""
-        result = await await_once(self.predicate(mod), f"the predicate of pass {self.info.name!r}")
-        if result is None:
-            raise PassResultError(f"the predicate of pass {self.info.name!r} returned None; return a bool")
-        if result:
+        if await holds(self, self.predicate, mod):
             return await self._then.transform(mod, ctx)
         with in_branch(OTHERWISE):
             return await self._otherwise.transform(mod, ctx)
+
+
+async def holds(pass_: Pass[ModT], predicate: Callable[[ModT], object], mod: ModT) -> bool:
+    """Return whether the predicate of a pass is true for a module.
+
+    Raises:
+        PassResultError: if the predicate returns None.
+
+    """
+    result = await await_once(predicate(mod), f"the predicate of pass {pass_.info.name!r}")
+    if result is None:
+        raise PassResultError(f"the predicate of pass {pass_.info.name!r} returned None; return a bool")
+    return bool(result)
 
 
 register_pass("If", If)

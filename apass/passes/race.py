@@ -10,20 +10,19 @@ from anyio.abc import TaskGroup
 from apass.concurrency.coroutines import await_once, metered_task
 from apass.concurrency.shielding import flatten_errors
 from apass.core.adapter import ModT
-from apass.core.changes import CHANGES, ChangeLog
-from apass.core.context import PassContext, current_scope
-from apass.core.diagnostics import Diagnostic, DiagnosticLevel
+from apass.core.changes import TentativeChanges, tentative_changes
+from apass.core.context import PassContext
 from apass.core.position import in_branch
-from apass.core.run import current_module_name
-from apass.errors import BudgetExceededError, PassDefinitionError, PassResultError
-from apass.passes.base import Combinator, Pass
+from apass.errors import PassDefinitionError, PassResultError
+from apass.passes.alternatives import Alternatives
+from apass.passes.base import Pass
 from apass.passes.registry import register_pass
-from apass.passes.sequential import Sequential, is_enabled
+from apass.passes.sequential import Sequential
 
-__all__ = ["Race"]
+__all__ = ["Race", "score"]
 
 
-class Race(Combinator[ModT]):
+class Race(Alternatives[ModT]):
     """Alternative passes that run concurrently on the same module.
 
     One result is taken. Each alternative runs in its own task. With a `key`, all alternatives run to completion, and
@@ -66,20 +65,10 @@ class Race(Combinator[ModT]):
         super().__init__(passes, {} if key is None else {"key": key}, opt_level, name, required)
         self.key: Final = key
         """The function that rates a module; None takes the first result."""
-        self._alternatives = [Sequential([pass_]) for pass_ in self.passes]
-
-    def branches(self) -> Sequence[Sequence[Pass[ModT]]]:
-        """Return a list for each alternative."""
-        return [(pass_,) for pass_ in self.passes]
 
     async def transform(self, mod: ModT, ctx: PassContext) -> ModT:
         """Run the alternatives and return the winning result."""
-        scope = current_scope()
-        entrants: list[Sequential[ModT]] = []
-        for alternative in self._alternatives:
-            scope.record_pass(alternative.passes[0])
-            if is_enabled(alternative.passes[0], ctx):
-                entrants.append(alternative)
+        entrants = self.enabled(ctx)
         return await _Contest(self, entrants, mod, ctx).run() if entrants else mod
 
 
@@ -95,8 +84,7 @@ class _Contest(Generic[ModT]):
         self.finished: dict[int, tuple[Any, ModT]] = {}
         self.failures: dict[int, BaseException] = {}
         self.fatal: list[BaseException] = []
-        self.changes = CHANGES.get()
-        self.logs: dict[int, ChangeLog] = {}
+        self.changes: dict[int, TentativeChanges] = {}
 
     async def run(self) -> ModT:
         """Run the alternatives until all have ended, and return the winning result."""
@@ -115,13 +103,13 @@ class _Contest(Generic[ModT]):
         except anyio.get_cancelled_exc_class():
             # The contest cancels its own group, so a fatal error takes precedence over the cancellation.
             if not self.fatal:
-                self.warn()
+                self.race.warn(self.ctx, self.entrants, self.failures)
                 raise
         if self.fatal:
             raise flatten_errors("several alternatives failed", self.fatal)
         if not self.finished:
-            raise self.combined_error()
-        self.warn()
+            raise self.race.combined_error(self.failures)
+        self.race.warn(self.ctx, self.entrants, self.failures)
         return self.winner()
 
     async def enter(self, index: int) -> None:
@@ -148,33 +136,13 @@ class _Contest(Generic[ModT]):
 
     async def compete(self, index: int) -> tuple[Any, ModT]:
         """Return the key and the result of an alternative."""
-        if self.changes is not None:
-            # Only the changes of the winner count. Each alternative has a task of its own.
-            self.logs[index] = ChangeLog()
-            CHANGES.set(self.logs[index])
-        with in_branch(str(index + 1)):
+        # Only the changes of the winner count. Each alternative has a task of its own.
+        with in_branch(str(index + 1)), tentative_changes() as self.changes[index]:
             mod = await self.entrants[index].transform(self.mod, self.ctx)
         if self.race.key is None:
             return (None, mod)
-        try:
-            return (await self.score(self.race.key, mod), mod)
-        except Exception as error:
-            error.add_note(f"in the key function, for the result of {self.name_of(index)!r}")
-            raise
-
-    async def score(self, key: Callable[[ModT], Any], mod: ModT) -> Any:
-        """Return the key of a result."""
-        score = await await_once(key(mod), f"the key of pass {self.race.info.name!r}")
-        # None and NaN cannot be ordered.
-        if score is None or (isinstance(score, float) and math.isnan(score)):
-            raise PassResultError(
-                f"the key of pass {self.race.info.name!r} returned {score!r}; return a value that can be ordered"
-            )
-        return score
-
-    def name_of(self, index: int) -> str:
-        """Return the name of an alternative."""
-        return self.entrants[index].passes[0].info.name
+        result = f"the result of {self.entrants[index].passes[0].info.name!r}"
+        return (await score(self.race, self.race.key, mod, result), mod)
 
     def record_failure(self, index: int, error: BaseException) -> None:
         """Record the error of an alternative, or raise it again if it is a cancellation."""
@@ -189,37 +157,38 @@ class _Contest(Generic[ModT]):
         self.fatal.append(error)
         self.group.cancel_scope.cancel()
 
-    def combined_error(self) -> BaseException:
-        """Return the error to raise if every alternative failed."""
-        errors = [self.failures[index] for index in sorted(self.failures)]
-        late = next((error for error in errors if isinstance(error, BudgetExceededError)), None)
-        if late is not None:
-            # The deadline is that of the context, so that it is one error, as without a Race.
-            for error in errors:
-                if not isinstance(error, BudgetExceededError):
-                    late.add_note(f"another alternative raised {type(error).__name__}: {error}")
-            return late
-        exceptions = [error for error in errors if isinstance(error, Exception)]
-        return flatten_errors(f"every alternative of pass {self.race.info.name!r} failed", exceptions or errors[:1])
-
-    def warn(self) -> None:
-        """Emit a warning for each alternative that failed."""
-        race = self.race.info.name
-        for index, error in sorted(self.failures.items()):
-            name = self.name_of(index)
-            message = f"pass {race!r} ignored its failed alternative {name!r}: {type(error).__name__}: {error}"
-            self.ctx.diag_ctx.emit(
-                Diagnostic(DiagnosticLevel.WARNING, message, None, race, None, current_module_name())
-            )
-
     def winner(self) -> ModT:
         """Return the result with the smallest key; among equal keys, the first."""
         # `min` returns the first of equal items, so the order of the list decides.
         indices = sorted(self.finished)
         best = min(indices, key=lambda index: self.finished[index][0])
-        if self.changes is not None:
-            self.changes.add(self.logs[best])
+        self.changes[best].accept()
         return self.finished[best][1]
+
+
+async def score(pass_: Pass[ModT], key: Callable[[ModT], Any], mod: ModT, description: str) -> Any:
+    """Return the key that the key function of a pass gives for a module.
+
+    Parameters:
+        pass_: the pass.
+        key: its key function.
+        mod: the module.
+        description: a noun phrase for the module, for notes on errors.
+
+    Raises:
+        PassResultError: if it returns None or NaN, which cannot be ordered.
+
+    """
+    try:
+        value = await await_once(key(mod), f"the key of pass {pass_.info.name!r}")
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            raise PassResultError(
+                f"the key of pass {pass_.info.name!r} returned {value!r}; return a value that can be ordered"
+            )
+    except Exception as error:
+        error.add_note(f"in the key function, for {description}")
+        raise
+    return value
 
 
 register_pass("Race", Race)

@@ -3,21 +3,17 @@
 from collections.abc import Sequence
 from typing import Final
 
-from apass.core.adapter import ModT, adapter_for
+from apass.core.adapter import ModT
 from apass.core.context import PassContext
-from apass.errors import PassDefinitionError, PipelineCycleError
-from apass.passes.base import Combinator, Pass
+from apass.errors import PipelineCycleError
+from apass.passes.base import Pass
+from apass.passes.loop import Loop, module_key
 from apass.passes.registry import register_pass
-from apass.passes.sequential import Sequential
-from apass.util.checks import is_count
 
 __all__ = ["Repeat"]
 
-MAX_ROUNDS: Final = 100
-"""Maximum number of rounds of a Repeat without `times`."""
 
-
-class Repeat(Combinator[ModT]):
+class Repeat(Loop[ModT]):
     """Passes that run in rounds until a round does not change the module.
 
     A round changed nothing if it returns the same module object, or one with the same fingerprint (see `IRAdapter`).
@@ -29,6 +25,8 @@ class Repeat(Combinator[ModT]):
         times: the maximum number of rounds. The result of the last round is returned even if it has not converged.
             None means 100 rounds, and it is an error if the last one still changes the module.
         strict: whether this is an error with `times` as well.
+        budget: seconds for all rounds. When they are over, the round in progress is cancelled, and the result is that
+            of the rounds before it. None is no limit.
         opt_level: the level of the Repeat itself as an element of a Sequential.
         name: its name.
         required: the passes that it requires as an element of a Sequential.
@@ -53,36 +51,34 @@ class Repeat(Combinator[ModT]):
         opt_level: int = 0,
         name: str = "Repeat",
         required: Sequence[str] | None = None,
+        *,
+        budget: float | None = None,
     ) -> None:
-        options = {"times": times} if times is not None else {}
-        super().__init__(passes, {**options, "strict": True} if strict else options, opt_level, name, required)
-        if times is not None and not is_count(times):
-            raise PassDefinitionError(
-                f"times must be an int of at least 1, or None to run until convergence, not {times!r}"
-            )
-        self.times: Final = times
-        """The maximum number of rounds; None if the passes must converge."""
+        options = {"times": times, "strict": strict or None, "budget": budget}
+        super().__init__(passes, options, times, budget, opt_level, name, required)
         self.strict: Final = strict
         """Whether the passes must converge within `times`."""
-        self._round = Sequential(self.passes)
 
     def cache_key(self, ctx: PassContext) -> str | None:
-        """Return the key of a round with the options; None if a round has no key."""
-        inner = self._round.cache_key(ctx)
+        """Return the key of a round with the options.
+
+        Return None if a round has no key, or the number of rounds depends on time.
+        """
+        inner = None if self.budget is not None else self._round.cache_key(ctx)
         return None if inner is None else f"{self.info.name}{{times={self.times},strict={self.strict}}}{inner}"
 
     async def transform(self, mod: ModT, ctx: PassContext) -> ModT:
         """Run the passes until nothing changes."""
-        last = MAX_ROUNDS if self.times is None else self.times
+        deadline = self.deadline()
         # The modules are kept alive: a fingerprint may contain the identity of an object, which could be reused.
         seen: dict[tuple[type, str], tuple[int, ModT]] = {}
-        for rounds in range(1, last + 1):
-            new = await self._round.transform(mod, ctx)
-            if new is mod:
+        for rounds in range(1, self.max_rounds + 1):
+            new = await self.run_round(mod, ctx, deadline, rounds)
+            if new is None or new is mod:
                 return mod
             if not seen:
-                seen[_fingerprint(mod)] = (0, mod)
-            first_round, first = seen.setdefault(_fingerprint(new), (rounds, new))
+                seen[module_key(mod)] = (0, mod)
+            first_round, first = seen.setdefault(module_key(new), (rounds, new))
             if first is mod:
                 return mod
             if first_round < rounds:
@@ -90,8 +86,8 @@ class Repeat(Combinator[ModT]):
             mod = new
         if self.strict or self.times is None:
             raise PipelineCycleError(
-                f"pass {self.info.name!r} did not converge: round {last}, the last one allowed, still changed the "
-                f"module; increase `times`, or remove the pass that never converges"
+                f"pass {self.info.name!r} did not converge: round {self.max_rounds}, the last one allowed, still "
+                f"changed the module; increase `times`, or remove the pass that never converges"
             )
         return mod
 
@@ -101,10 +97,6 @@ class Repeat(Combinator[ModT]):
             f"pass {self.info.name!r} runs in a cycle of length {rounds - first_round}: round {rounds} returned "
             f"{first} again; remove the pass that undoes the work of another"
         )
-
-
-def _fingerprint(mod: object) -> tuple[type, str]:
-    return (type(mod), adapter_for(mod).fingerprint(mod))
 
 
 register_pass("Repeat", Repeat)

@@ -11,16 +11,20 @@ from apass.core.info import PassInfo
 from apass.core.instrument import find_hook, instrument_name
 from apass.core.named_callables import value_text
 from apass.errors import CyclicRequirementError
+from apass.passes.alternatives import Alternatives
 from apass.passes.base import Combinator, Pass
 from apass.passes.conditional import If
+from apass.passes.first import First
+from apass.passes.loop import Loop
+from apass.passes.minimum_point import MinimumPoint
 from apass.passes.race import Race
 from apass.passes.registry import get_required
-from apass.passes.repeat import MAX_ROUNDS, Repeat
 from apass.passes.sequential import Sequential, is_enabled
+from apass.passes.while_ import While
 from apass.pipelines.parser import as_pass
 from apass.util.checks import check_type
 from apass.util.displayed import Displayed
-from apass.util.text import shorten
+from apass.util.text import count_of, shorten
 
 __all__ = ["Decision", "PlannedPass", "plan"]
 
@@ -95,8 +99,8 @@ def plan(pass_: Pass[Any] | str, ctx: PassContext | None = None) -> PlannedPass:
     made at run time:
 
     - the branch of an If;
-    - the winner of a Race;
-    - the number of rounds of a Repeat after the first;
+    - the alternative of a First or a Race;
+    - the number of rounds of a Repeat, While or MinimumPoint;
     - the result of an instrument's `should_run`.
 
     A pass that calls others in its own code is not analysed.
@@ -129,7 +133,9 @@ _LONGEST: Final = 60
 _SHOWN_ELSEWHERE: Final = frozenset({"name", "opt_level", "required", "otherwise"})
 """Options of combinators that a plan shows in another way."""
 
-_ROUNDS: Final = "after the first round, until one changes nothing, decided at run time; at most {} rounds"
+_ROUNDS: Final = "after the first round, until one changes nothing, decided at run time; at most {}"
+_ROUNDS_WHILE: Final = "while its predicate holds, decided at run time; at most {}"
+_ROUNDS_TO_MINIMUM: Final = "after the first round, until the key gets no smaller, decided at run time; at most {}"
 
 
 class _Planner:
@@ -159,18 +165,29 @@ class _Planner:
 
     def inside(self, pass_: Pass[Any], trail: tuple[str, ...]) -> tuple[list[PlannedPass], str]:
         """Return the plans of the contained passes, and a remark about all of them."""
-        if isinstance(pass_, Repeat):
-            rounds = MAX_ROUNDS if pass_.times is None else pass_.times
-            return self.sequence(pass_.passes, trail), _ROUNDS.format(rounds) if rounds > 1 else "one round"
+        if isinstance(pass_, Loop):
+            plans = self.sequence(pass_.passes, trail)
+            limit = count_of(pass_.max_rounds, "round")
+            if isinstance(pass_, While):
+                return _each(plans, Decision.MAYBE, "if its predicate holds"), _ROUNDS_WHILE.format(limit)
+            if pass_.max_rounds == 1:
+                return plans, "one round"
+            rule = _ROUNDS_TO_MINIMUM if isinstance(pass_, MinimumPoint) else _ROUNDS
+            return plans, rule.format(limit)
         if isinstance(pass_, If):
             then_plans = _each(self.sequence(pass_.passes, trail), Decision.MAYBE, "if its predicate holds")
             else_plans = _each(self.sequence(pass_.otherwise, trail), Decision.MAYBE, "if its predicate does not hold")
             return [*then_plans, *else_plans], "decided at run time by its predicate"
+        if isinstance(pass_, First):
+            return self.alternatives(pass_, trail), "decided at run time: the first to succeed"
         if isinstance(pass_, Race):
             rule = "the first to finish" if pass_.key is None else "the smallest key"
-            alternatives = _each(self.sequence(pass_.passes, trail), Decision.MAYBE, "an alternative")
-            return alternatives, f"decided at run time: {rule}"
+            return self.alternatives(pass_, trail), f"decided at run time: {rule}"
         return (self.sequence(pass_.passes, trail, pass_.added_by) if isinstance(pass_, Sequential) else []), ""
+
+    def alternatives(self, pass_: Alternatives[Any], trail: tuple[str, ...]) -> list[PlannedPass]:
+        """Return the plans of alternatives."""
+        return _each(self.sequence(pass_.passes, trail), Decision.MAYBE, "an alternative")
 
     def sequence(
         self, passes: Iterable[Pass[Any]], trail: tuple[str, ...], added_by: Mapping[int, str] = _NOTHING_ADDED
@@ -247,7 +264,7 @@ def _skipped(pass_: Pass[Any], reason: str) -> PlannedPass:
     inner: Sequence[Pass[Any]] = ()
     if isinstance(pass_, If):
         inner = (*pass_.passes, *pass_.otherwise)
-    elif isinstance(pass_, Sequential | Repeat | Race):
+    elif isinstance(pass_, Sequential | Loop | Alternatives):
         inner = pass_.children()
     children = tuple(_skipped(child, f"{pass_.info.name} is skipped") for child in inner)
     return PlannedPass(info=pass_.info, text=_text(pass_), decision=Decision.SKIP, reason=reason, children=children)

@@ -8,12 +8,14 @@ from apass.core.info import PassInfo
 from apass.core.position import Position
 from apass.core.run import Run
 from apass.errors import ResumeError, did_you_mean
+from apass.passes.alternatives import Alternatives
 from apass.passes.base import Pass
 from apass.passes.conditional import OTHERWISE, If
-from apass.passes.race import Race
+from apass.passes.minimum_point import MinimumPoint
 from apass.passes.registry import get_required
-from apass.passes.repeat import MAX_ROUNDS, Repeat
+from apass.passes.repeat import Repeat
 from apass.passes.sequential import Sequential, is_enabled
+from apass.passes.while_ import While
 from apass.pipelines.parser import as_pass
 from apass.util.checks import check_type
 
@@ -31,7 +33,8 @@ def rest_of(pass_: Pass[Any] | str, after: Position, ctx: PassContext | None = N
     Raises:
         TypeError: if an argument is of another type.
         ResumeError: if the pipeline has no pass at the position, or cannot be resumed there. The latter is the case in
-            a function's body, in an alternative of a Race, and in a pass that calls others in its own code.
+            a function's body, in an alternative of a First or Race, in a MinimumPoint, and in a pass that calls others
+            in its own code.
 
     >>> pipeline = "Sequential{name=a},Repeat{times=3}(Sequential{name=b},Sequential{name=c})"
     >>> print(rest_of(pipeline, Position(None, ((0, "sequential", None), (1, "Repeat", None), (2, "b", None)))))
@@ -51,7 +54,7 @@ def rest_of(pass_: Pass[Any] | str, after: Position, ctx: PassContext | None = N
 
 def is_row(run: Run) -> bool:
     """Return whether a run only runs other passes, one after another."""
-    return run.function is None and isinstance(run.pass_, Sequential | Repeat | If)
+    return run.function is None and isinstance(run.pass_, Sequential | Repeat | While | If)
 
 
 def is_in_order(run: Run) -> bool:
@@ -82,30 +85,35 @@ class _Rest:
             return None
         if isinstance(pass_, If):
             return self.of_sequence(pass_.otherwise if part == OTHERWISE else pass_.passes, steps)
-        if isinstance(pass_, Race):
+        if isinstance(pass_, Alternatives):
             raise self.error(f"it is in an alternative of pass {pass_.info.name!r}; {_HINT}")
         if part is not None:
             raise self.error(f"it is in the body of {part!r} of pass {pass_.info.name!r}; {_HINT}")
-        if isinstance(pass_, Repeat):
-            return self.of_repeat(pass_, steps)
+        if isinstance(pass_, MinimumPoint):
+            raise self.error(f"it is in pass {pass_.info.name!r}, whose best module is unknown; {_HINT}")
+        if isinstance(pass_, Repeat | While):
+            return self.of_loop(pass_, steps)
         if isinstance(pass_, Sequential):
             return self.of_sequence(pass_.passes, steps)
         raise self.error(f"pass {pass_.info.name!r} calls passes in its own code; {_HINT}")
 
-    def of_repeat(self, pass_: Repeat[Any], steps: _Steps) -> Pass[Any]:
+    def of_loop(self, pass_: Repeat[Any] | While[Any], steps: _Steps) -> Pass[Any]:
         """Return the remainder of the round, followed by the remaining rounds."""
         (number, name, part), *deeper = steps
         # Positions count the runs of all rounds together.
         runs_in_round = len(list(self.runs(pass_.passes)))
         rounds, number = divmod(number, runs_in_round or 1)
         remainder = self.of_sequence(pass_.passes, [(number, name, part), *deeper])
-        max_rounds = MAX_ROUNDS if pass_.times is None else pass_.times
-        if rounds + 1 >= max_rounds:
+        if rounds + 1 >= pass_.max_rounds:
             return remainder
         times = None if pass_.times is None else pass_.times - rounds - 1
         info = pass_.info
-        repeat = Repeat(pass_.passes, times=times, strict=pass_.strict, opt_level=info.opt_level, name=info.name)
-        return Sequential([*_flatten(remainder), repeat], opt_level=info.opt_level)
+        loop: Pass[Any]
+        if isinstance(pass_, While):
+            loop = While(pass_.predicate, pass_.passes, times, pass_.budget, info.opt_level, info.name)
+        else:
+            loop = Repeat(pass_.passes, times, pass_.strict, info.opt_level, info.name, budget=pass_.budget)
+        return Sequential([*_flatten(remainder), loop], opt_level=info.opt_level)
 
     def of_sequence(self, passes: Sequence[Pass[Any]], steps: _Steps) -> Sequential[Any]:
         """Return the remainder of a sequence of passes."""

@@ -1,4 +1,4 @@
-"""`Repeat`, `If` and `Race`: how they are made, written and compared."""
+"""Combinators: how they are made, written and compared."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,8 +7,11 @@ import pytest
 
 from apass import PassDefinitionError, PassInfo, register_callable, unregister_callable
 from apass.passes.conditional import If
+from apass.passes.first import First
+from apass.passes.minimum_point import MinimumPoint
 from apass.passes.race import Race
 from apass.passes.repeat import Repeat
+from apass.passes.while_ import While
 from tests.helpers.combinators import Module, setting
 
 
@@ -31,12 +34,12 @@ SWAPPED: Any = SOME
         (
             lambda: Repeat(SOME, times=0),
             PassDefinitionError,
-            "times must be an int of at least 1, or None to run until convergence, not 0",
+            "times must be an int of at least 1, or None for up to 100 rounds, not 0",
         ),
         (
             lambda: Repeat(SOME, times=True),
             PassDefinitionError,
-            "times must be an int of at least 1, or None to run until convergence, not True",
+            "times must be an int of at least 1, or None for up to 100 rounds, not True",
         ),
         (
             lambda: If(WRONG, SOME),
@@ -46,6 +49,27 @@ SWAPPED: Any = SOME
         (lambda: If(is_large, WRONG), TypeError, "If takes a list of passes, not 3"),
         (lambda: If(is_large, SOME, WRONG), TypeError, "If(otherwise=...) takes a list of passes, not 3"),
         (lambda: Race(SOME, WRONG), PassDefinitionError, "key must be a function of the module or None, not 3"),
+        (
+            lambda: Repeat(SOME, budget=0),
+            PassDefinitionError,
+            "budget must be a number of seconds above 0, or None for no limit; not 0",
+        ),
+        (
+            lambda: While(WRONG, SOME),
+            PassDefinitionError,
+            "While takes first a predicate, a function of the module, not 3",
+        ),
+        (lambda: MinimumPoint(SOME, WRONG), PassDefinitionError, "key must be a function of the module, not 3"),
+        (
+            lambda: MinimumPoint(SOME, is_large, 0),
+            PassDefinitionError,
+            "backtrack_depth must be an int of at least 1, not 0",
+        ),
+        (
+            lambda: First(SOME, timeout=-1),
+            PassDefinitionError,
+            "timeout must be a number of seconds above 0, or None for no limit; not -1",
+        ),
         (
             lambda: Race(SOME, name=""),
             PassDefinitionError,
@@ -64,10 +88,15 @@ def test_combinator_text_omits_default_options() -> None:
     assert str(Repeat(SOME, 3, True, 2, "O3", ["Set"])) == (
         "Repeat{times=3,strict=true,opt_level=2,name=O3,required=[Set]}(Set)"
     )
+    assert str(First(SOME)) == "First(Set)"
+    assert str(First(SOME, 2.5)) == "First{timeout=2.5}(Set)"
     register_callable(is_large)
     try:
         assert str(If(is_large, SOME, [*SOME, *SOME])) == "If{predicate=is_large,otherwise=(Set,Set)}(Set)"
         assert str(Race(SOME, is_large)) == "Race{key=is_large}(Set)"
+        assert str(While(is_large, SOME, 3, 0.5)) == "While{predicate=is_large,times=3,budget=0.5}(Set)"
+        assert str(MinimumPoint(SOME, is_large)) == "MinimumPoint{key=is_large}(Set)"
+        assert str(MinimumPoint(SOME, is_large, 2, 9)) == "MinimumPoint{key=is_large,backtrack_depth=2,times=9}(Set)"
     finally:
         unregister_callable("is_large")
     hint = "cannot be written as text; give it a name with apass.register_callable"

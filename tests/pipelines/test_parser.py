@@ -16,8 +16,11 @@ from hypothesis import strategies as st
 import apass
 from apass import Pass, PipelineSyntaxError, Sequential
 from apass.passes.conditional import If
+from apass.passes.first import First
+from apass.passes.minimum_point import MinimumPoint
 from apass.passes.race import Race
 from apass.passes.repeat import Repeat
+from apass.passes.while_ import While
 from apass.pipelines.parser import parse_pipeline
 from tests.helpers.command_line import apass as invoke
 from tests.helpers.pipeline_text import Mode, Module, Rescue, Tune, is_large, registered, size_of
@@ -200,12 +203,16 @@ def combined(inner: st.SearchStrategy[Pass[Module]]) -> st.SearchStrategy[Pass[M
     """Return combinators over what `inner` gives."""
     some = st.lists(inner, min_size=1, max_size=3)
     times = st.none() | st.integers(1, 9)
+    seconds = st.none() | st.floats(0.5, 9)
     key = st.sampled_from([None, size_of, len])
     predicate = st.sampled_from([is_large, size_of])
     return st.one_of(
         sequentials(inner),
-        st.builds(Repeat[Module], some, times=times, strict=st.booleans(), **usual),
+        st.builds(Repeat[Module], some, times=times, strict=st.booleans(), budget=seconds, **usual),
         st.builds(Race[Module], some, key=key, **usual),
+        st.builds(First[Module], some, timeout=seconds, **usual),
+        st.builds(While[Module], predicate, some, times=times, budget=seconds, **usual),
+        st.builds(MinimumPoint[Module], some, predicate, st.integers(1, 9), times=times, budget=seconds, **usual),
         st.builds(If[Module], predicate, some, otherwise=st.none() | st.lists(inner, max_size=2), **usual),
         st.builds(partial(apass.get_pass, "Rescue"), passes=some, rescue=some),
     )

@@ -198,7 +198,7 @@ def test_no_passes_for_a_pass_that_needs_some(name: str) -> None:
 
 def test_option_rejected_by_the_pass_raises() -> None:
     assert refusal("Tune,Repeat{times=0}(Tune)") == (
-        "times must be an int of at least 1, or None to run until convergence, not 0 (at character 5)\n"
+        "times must be an int of at least 1, or None for up to 100 rounds, not 0 (at character 5)\n"
         "    Tune,Repeat{times=0}(Tune)\n"
         "         ^"
     )

@@ -194,6 +194,22 @@ def test_module_dependent_decisions_are_marked() -> None:
     ]
 
 
+def test_rounds_and_attempts_are_marked() -> None:
+    a, late = logging_pass([], "A"), logging_pass([], "Late", 3)
+    pipeline = apass.Sequential([apass.First([a, late]), apass.While(bool, [a], 1), apass.MinimumPoint([a], len)])
+    assert str(plan(pipeline, apass.PassContext())) == (
+        "run    sequential\n"
+        "run      First                          decided at run time: the first to succeed\n"
+        "maybe      A                            an alternative\n"
+        "skip       Late                         level 3 is above 2\n"
+        "run      While{predicate=bool,times=1}  while its predicate holds, decided at run time; at most 1 round\n"
+        "maybe      A                            if its predicate holds\n"
+        "run      MinimumPoint{key=len}          after the first round, until the key gets no smaller, decided at run "
+        "time; at most 100 rounds\n"
+        "run        A"
+    )
+
+
 def test_deciding_instruments_are_named() -> None:
     @apass.pass_instrument
     class Never:

@@ -70,6 +70,7 @@ def _combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         rows.map("Sequential({})".format),
         rows.map("Repeat{{times=3}}({})".format),
         rows.map("Repeat({})".format),
+        rows.map("While{{predicate=resume.is_even,times=3}}({})".format),
         st.tuples(rows, rows).map(lambda pair: f"If{{predicate=resume.is_even,otherwise=({pair[1]})}}({pair[0]})"),
     )
 
