@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from types import TracebackType
-from typing import Any, Final, NoReturn, Self, TypeAlias, TypeVar, final
+from typing import Any, Final, NoReturn, Self, TypeAlias, TypedDict, TypeVar, Unpack, final
 
 import anyio
 from anyio.lowlevel import RunVar
@@ -32,7 +32,7 @@ from apass.errors import PassContextError
 from apass.util.checks import is_count, is_seconds
 from apass.util.displayed import Displayed
 
-__all__ = ["PassContext", "PassScope", "current_scope", "enter_in_worker", "waiting_for"]
+__all__ = ["ContextOptions", "PassContext", "PassScope", "current_scope", "enter_in_worker", "waiting_for"]
 
 __tracebackhide__ = hidden_in_pytest
 
@@ -40,6 +40,24 @@ R = TypeVar("R")
 
 _set_field: Final = object.__setattr__
 """How `__init__` fills the fields of a frozen context."""
+
+
+class ContextOptions(TypedDict, total=False):
+    """The parameters of `PassContext`, which `PassContext.replace` takes as well."""
+
+    opt_level: int
+    required_pass: Iterable[str] | None
+    disabled_pass: Iterable[str] | None
+    instruments: Iterable[object] | None
+    config: ConfigValues | None
+    diag_ctx: DiagnosticContext | None
+    max_concurrency: int | None
+    exit_grace: float
+    executor: ExecutorChoice
+    deadline: float | None
+    store: Store | None
+    strict: bool
+    debug: bool | None
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -175,13 +193,13 @@ class PassContext(Displayed):
         _set_field(self, "store", store)
         _set_field(self, "strict", strict)
         _set_field(self, "debug", _is_debugged() if debug is None else debug)
-        given = _instruments(instruments)
+        given = chosen = tuple(_instruments(instruments))
         if self.debug:
-            given = tuple(given)
-            given = _debugging().with_debug_instruments(given, must_be_entered=bool(given or config or debug))
+            given = _debugging().with_debug_instruments(chosen, must_be_entered=bool(chosen or config or debug))
         hooks = Hooks.of(given)
         tolerant = None if store is None else FaultTolerantStore(store)
         _set_field(self, "_state", ContextState(hooks, max_concurrency, tolerant, strict))
+        self._state.chosen_instruments = chosen
 
     @property
     def instruments(self) -> tuple[object, ...]:
@@ -234,6 +252,79 @@ class PassContext(Displayed):
     def list_configs() -> Mapping[str, Mapping[str, Any]]:
         """Return the config options by key, each with its `type`, `default` and `doc`."""
         return list_configs()
+
+    def replace(self, **options: Unpack[ContextOptions]) -> "PassContext":
+        """Return a context with the configuration of this one, except for `options`.
+
+        The new context has the instruments in force and the `diag_ctx` of this one. It has its own results of analyses
+        and its own limit of concurrent bodies. Its deadline counts from its own entry.
+
+        Parameters:
+            **options: parameters of `PassContext`.
+
+        Raises:
+            TypeError, UnknownConfigError, ConfigTypeError: as for `PassContext`.
+
+        >>> PassContext(opt_level=3, disabled_pass=["Tune"]).replace(opt_level=1)
+        PassContext(opt_level=1, disabled_pass=['Tune'])
+
+        """
+        if self.debug:
+            _debugging().mark_used(self.instruments)
+        merged: ContextOptions = {
+            "opt_level": self.opt_level,
+            "required_pass": self.required_pass,
+            "disabled_pass": self.disabled_pass,
+            "instruments": self._chosen_instruments(),
+            "config": self.config,
+            "diag_ctx": self.diag_ctx,
+            "max_concurrency": self.max_concurrency,
+            "exit_grace": self.exit_grace,
+            "executor": self.executor,
+            "deadline": self.deadline,
+            "store": self.store,
+            "strict": self.strict,
+            "debug": self.debug,
+            **options,
+        }
+        return PassContext(**merged)
+
+    def extend(
+        self,
+        *,
+        instruments: Iterable[object] = (),
+        required_pass: Iterable[str] = (),
+        disabled_pass: Iterable[str] = (),
+        config: ConfigValues | None = None,
+    ) -> "PassContext":
+        """Return a context with the configuration of this one and more.
+
+        See `replace` for what the new context shares with this one.
+
+        Parameters:
+            instruments: are called after those in force.
+            required_pass: names that a Sequential runs as well.
+            disabled_pass: names that a Sequential does not run either.
+            config: values that are added to those of this context, or replace them.
+
+        Raises:
+            TypeError, UnknownConfigError, ConfigTypeError: as for `PassContext`.
+
+        >>> ctx = PassContext(opt_level=3, disabled_pass=["Tune"])
+        >>> ctx.extend(disabled_pass=["FuseOps"])
+        PassContext(opt_level=3, disabled_pass=['FuseOps', 'Tune'])
+
+        """
+        return self.replace(
+            instruments=[*self._chosen_instruments(), *_instruments(instruments)],
+            required_pass=self.required_pass | _names("required_pass", required_pass),
+            disabled_pass=self.disabled_pass | _names("disabled_pass", disabled_pass),
+            config={**self.config, **make_config(config)},
+        )
+
+    def _chosen_instruments(self) -> tuple[object, ...]:
+        """Return the instruments in force without those of debug mode; none after one has failed."""
+        return () if self._state.hooks is NO_HOOKS else self._state.chosen_instruments
 
     async def get(self, analysis: Analysis[R], x: object, /, **options: Hashable) -> R:
         """Return the result of an analysis of a function or a module.
@@ -322,9 +413,9 @@ class PassContext(Displayed):
 
         """
         state = self._state
-        given = _instruments(instruments)
+        given = chosen = tuple(_instruments(instruments))
         if self.debug:
-            given = _debugging().with_debug_instruments(tuple(given), in_force=self.instruments)
+            given = _debugging().with_debug_instruments(chosen, in_force=self.instruments)
         new = Hooks.of(given)
         if self in _OVERRIDING.get():
             raise PassContextError(
@@ -335,6 +426,7 @@ class PassContext(Displayed):
         lock = state.override_lock = state.override_lock or anyio.Lock()
         try:
             async with lock:
+                state.chosen_instruments = chosen
                 await self._replace_instruments(new)
         finally:
             _OVERRIDING.reset(token)

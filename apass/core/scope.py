@@ -49,13 +49,15 @@ ContextT = TypeVar("ContextT", bound=SelectsPasses)
 class ContextState:
     """The runner's state of one `PassContext`, shared by all tasks that enter it."""
 
-    __slots__ = ("analyses", "hooks", "override_lock", "scheduler", "scopes", "settled", "store")
+    __slots__ = ("analyses", "chosen_instruments", "hooks", "override_lock", "scheduler", "scopes", "settled", "store")
 
     def __init__(
         self, hooks: Hooks, max_concurrency: int | None, store: FaultTolerantStore | None, strict: bool
     ) -> None:
         self.hooks: Hooks = hooks
         """The hooks of the instruments in force; `override_instruments` replaces them."""
+        self.chosen_instruments: tuple[object, ...] = ()
+        """The instruments of the user, without those of debug mode."""
         self.override_lock: Lock | None = None
         """Held while `override_instruments` runs; a lock belongs to one event loop, so that it is not kept."""
         # A set rather than a count: adding and discarding is atomic, and several threads may enter one context.

@@ -6,7 +6,7 @@ from typing import Final, Generic
 
 from apass.concurrency.coroutines import await_once
 from apass.core.adapter import ModT, adapter_for
-from apass.core.context import PassContext, current_scope
+from apass.core.context import current_scope
 from apass.core.position import Position
 from apass.errors import BisectError
 from apass.instruments.opt_bisect import BisectInstrument, BisectStep
@@ -148,14 +148,7 @@ class _Bisection(Generic[ModT]):
     async def run_with(self, instrument: BisectInstrument) -> ModT:
         """Run the passes that an instrument permits."""
         ctx = self.ctx
-        context = PassContext(
-            ctx.opt_level,
-            required_pass=ctx.required_pass,
-            disabled_pass=ctx.disabled_pass,
-            instruments=[instrument],
-            config=ctx.config,
-            max_concurrency=ctx.max_concurrency,
-        )
+        context = ctx.replace(instruments=[instrument], diag_ctx=None, executor=None, deadline=None, store=None)
         try:
             async with context:
                 result, inner = await self.pass_(self.mod), current_scope()

@@ -106,19 +106,9 @@ class ThreadExecutor:
             delegates = Delegates.of(pass_, ctx.instruments)
             twins = [make() for make in delegates.factories]
             create_store = store_for_worker(ctx)
-            private = PassContext(
-                ctx.opt_level,
-                ctx.required_pass,
-                ctx.disabled_pass,
-                twins,
-                ctx.config,
-                diag_ctx=ctx.diag_ctx,
-                max_concurrency=ctx.max_concurrency,
-                exit_grace=ctx.exit_grace,
-                store=None if create_store is None else create_store(),
-                strict=ctx.strict,
-                debug=ctx.debug,
-            )
+            store = None if create_store is None else create_store()
+            # The deadline of this context ends the work in the thread.
+            private = ctx.replace(instruments=twins, store=store, executor=None, deadline=None)
             arguments = (pass_, mod, private, current_module_name(), backend_name())
             try:
                 done: Done[Any] = (await _in_thread([(None, run_whole_pass, arguments)], timeout))[0]

@@ -101,17 +101,8 @@ async def explain_cache(pass_: Pass[Any] | str, mod: Any, ctx: PassContext) -> l
     requests: list[CacheRequest] = []
     token = REQUESTS.set(requests)
     try:
-        async with PassContext(
-            ctx.opt_level,
-            ctx.required_pass,
-            ctx.disabled_pass,
-            [observer],
-            ctx.config,
-            max_concurrency=ctx.max_concurrency,
-            executor=ctx.executor,
-            deadline=ctx.deadline,
-            store=overlay,
-        ) as own:
+        own_context = ctx.replace(instruments=[observer], store=overlay, diag_ctx=None, strict=False, debug=False)
+        async with own_context as own:
             await the_pass(mod)
     finally:
         REQUESTS.reset(token)

@@ -31,7 +31,7 @@ from apass.instruments.honest_change import HonestChangeInstrument
 from apass.instruments.verify import VerifyInstrument
 from apass.util.checks import is_seconds
 
-__all__ = ["DebugInstrument", "with_debug_instruments"]
+__all__ = ["DebugInstrument", "mark_used", "with_debug_instruments"]
 
 _ORIGIN_FRAMES: Final = 40
 """Frames that a coroutine remembers of its creation; a task group of anyio adds about ten."""
@@ -303,6 +303,13 @@ def with_debug_instruments(
             if isinstance(instrument, DebugInstrument):
                 instrument.unused_since = place
     return result
+
+
+def mark_used(instruments: Sequence[object]) -> None:
+    """Record that a context is used without being entered: another one is derived from it."""
+    for instrument in instruments:
+        if isinstance(instrument, DebugInstrument):
+            instrument.unused_since = None
 
 
 def _creator() -> Place | None:
