@@ -24,6 +24,7 @@ from apass.batch.workers import ModuleWorkers
 from apass.core.adapter import ModT
 from apass.core.context import PassContext, current_scope
 from apass.core.executor import ExecutorChoice, check_executor
+from apass.core.pass_setup import PassSetup
 from apass.core.run import enter_module
 from apass.core.tracebacks import hide_runner_frames
 from apass.errors import PassCancelledError, PassContextError
@@ -186,11 +187,20 @@ class OutcomeStream(Generic[ModT]):
 
     async def _open(self) -> Self:
         # This looks up the current context. If none was entered, all modules share one default context from here on.
+        scope = current_scope()
         self._run = module_runner(self._pass, self._executor)
         if self._journal is not None:
             described = describe_run({"": self._pass}, PassContext.current())
             self._opened = await run_sync(OpenJournal, self._journal, described)
-        scope = current_scope()
+        # An executor opens the passes in its workers.
+        passes = self._pass.passes_to_open(scope.ctx) if self._pass.has_setup and self._executor is None else ()
+        self._setup = PassSetup(passes, scope.ctx)
+        try:
+            await self._setup.__aenter__()
+        except BaseException:
+            if self._opened is not None:
+                self._opened.close()
+            raise
         self._scheduler = scope.state.scheduler
         grace = scope.ctx.exit_grace
         self._workers = ModuleWorkers(self._source, self._limit, self._scheduler, self._optimize, grace)
@@ -203,7 +213,10 @@ class OutcomeStream(Generic[ModT]):
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         try:
-            await self._close()
+            try:
+                await self._close()
+            finally:
+                await self._setup.__aexit__(exc_type, exc, traceback)
         finally:
             if self._context is not None:
                 await self._context.__aexit__(exc_type, exc, traceback)

@@ -1,13 +1,13 @@
 """`PassContext`: the configuration that passes run under."""
 
 import os
-from collections.abc import Generator, Hashable, Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Generator, Hashable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Final, NoReturn, Self, TypeAlias, TypedDict, TypeVar, Unpack, final
 
 import anyio
@@ -32,11 +32,26 @@ from apass.errors import PassContextError
 from apass.util.checks import is_count, is_seconds
 from apass.util.displayed import Displayed
 
-__all__ = ["ContextOptions", "PassContext", "PassScope", "current_scope", "enter_in_worker", "waiting_for"]
+__all__ = [
+    "OPENED",
+    "ContextOptions",
+    "Opener",
+    "PassContext",
+    "PassScope",
+    "current_scope",
+    "enter_in_worker",
+    "waiting_for",
+]
 
 __tracebackhide__ = hidden_in_pytest
 
 R = TypeVar("R")
+
+Opener: TypeAlias = Callable[["PassContext"], AbstractAsyncContextManager[R] | AsyncIterator[R]]
+"""Opens something for a run of a pass: `Pass.open`, or a function like it."""
+
+OPENED: ContextVar[Mapping[Opener[Any], Any]] = ContextVar("apass_opened", default=MappingProxyType({}))
+"""What the passes of the run have opened, by opener."""
 
 _set_field: Final = object.__setattr__
 """How `__init__` fills the fields of a frozen context."""
@@ -323,7 +338,10 @@ class PassContext(Displayed):
         )
 
     def _chosen_instruments(self) -> tuple[object, ...]:
-        """Return the instruments in force without those of debug mode; none after one has failed."""
+        """Return the instruments in force without those of debug mode.
+
+        After one has failed, there are none.
+        """
         return () if self._state.hooks is NO_HOOKS else self._state.chosen_instruments
 
     async def get(self, analysis: Analysis[R], x: object, /, **options: Hashable) -> R:
@@ -355,6 +373,24 @@ class PassContext(Displayed):
 
         """
         return self._state.analyses.got(analysis, x, options)
+
+    def opened(self, opener: Opener[R]) -> R:
+        """Return what `open` of the current pass has opened for this run.
+
+        Write `ctx.opened(self.open)` in the body. For a pass with `open=start_solver`, write
+        `ctx.opened(start_solver)`.
+
+        Raises:
+            PassContextError: if it is not open, because another pass runs, or none.
+
+        """
+        opened = OPENED.get()
+        if opener not in opened:
+            raise PassContextError(
+                f"{opener!r} is not open; call ctx.opened(self.open) in the body of the pass that has this `open`"
+            )
+        result: R = opened[opener]
+        return result
 
     def statistic(self, name: str, amount: float = 1) -> None:
         """Add `amount` to the statistic `name` of the current pass.

@@ -18,6 +18,7 @@ __all__ = [
     "check_executor",
     "executor_in_force",
     "in_executor",
+    "opens_passes",
     "send_message",
 ]
 
@@ -132,6 +133,15 @@ def executor_in_force(choice: ExecutorChoice) -> Executor | None:
     if choice is None or choice == "inline" or in_executor():
         return None
     return _default_executor(choice) if isinstance(choice, str) else choice
+
+
+def opens_passes(executor: Executor | None) -> bool:
+    """Return whether the workers of an executor open passes.
+
+    They do if they cannot use what the program opens. An executor whose bodies use the objects of the program has a
+    true attribute `shares_objects`.
+    """
+    return executor is not None and not getattr(executor, "shares_objects", False)
 
 
 def in_executor() -> bool:

@@ -156,7 +156,7 @@ class RunMessage:
     by_function: bool
     """Whether the pass runs on one function at a time."""
     backend: str
-    """The event loop for a whole pass, `asyncio` or `trio`."""
+    """The event loop for a whole pass, and for the `open` of a pass, `asyncio` or `trio`."""
     instruments: Sequence[Callable[[], object]] = ()
     """Create the twins of the context's instruments, for a whole pass."""
     store: Callable[[], SharedStore] | None = None
@@ -199,7 +199,7 @@ def _run_of(lineage: Sequence[PassInfo], module_name: str | None) -> Run | None:
     return run
 
 
-def pack_bodies(pass_: Any, mod: Any, ctx: PassContext) -> bytes:
+def pack_bodies(pass_: Any, mod: Any, ctx: PassContext, backend: str) -> bytes:
     """Serialize what a worker needs to run the bodies of a function pass.
 
     Raises:
@@ -208,7 +208,7 @@ def pack_bodies(pass_: Any, mod: Any, ctx: PassContext) -> bytes:
     """
     run = current_run() or Run(pass_.info, None)
     infos = [active.info for active in run.lineage]
-    return _pack(RunMessage(pass_, pack_module(mod), ContextMessage.of(ctx), infos, run.module, True, ""))
+    return _pack(RunMessage(pass_, pack_module(mod), ContextMessage.of(ctx), infos, run.module, True, backend))
 
 
 def pack_pass(pass_: Any, mod: Any, ctx: PassContext, delegates: Delegates, backend: str) -> bytes:

@@ -326,7 +326,7 @@ class _Bodies:
 
     async def __aenter__(self) -> Callable[..., Awaitable[Any]]:
         message = await run_in_thread_if_safe(
-            adapter_for(self._mod), self._mod, partial(pack_bodies, self._pass, self._mod, self._ctx)
+            adapter_for(self._mod), self._mod, partial(pack_bodies, self._pass, self._mod, self._ctx, backend_name())
         )
         label = f"the body of pass {self._pass.info.name!r}"
         self._batch = _batch(message, self._pass.timeout, self._executor.timeout, label)

@@ -52,6 +52,9 @@ class ThreadExecutor:
 
     """
 
+    shares_objects: Final = True
+    """Bodies use the objects of the program, such as what a pass has opened."""
+
     def __init__(self, workers: int | None = None) -> None:
         if workers is not None and not is_count(workers):
             raise ValueError(f"workers must be a positive int, got {workers!r}")

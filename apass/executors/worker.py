@@ -4,8 +4,8 @@ import pickle
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,17 +14,19 @@ from time import perf_counter
 from typing import Any, Final, Protocol, cast
 
 import anyio
+from anyio.from_thread import start_blocking_portal
 
-from apass.concurrency.coroutines import await_once, is_awaitable
+from apass.concurrency.coroutines import await_once, is_async, is_awaitable
 from apass.core.adapter import adapter_for
 from apass.core.analysis_manager import give
 from apass.core.changes import CHANGES, ChangeLog
-from apass.core.context import PassContext, enter_in_worker
+from apass.core.context import OPENED, PassContext, enter_in_worker
 from apass.core.deadline import Deadline
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.diagnostics import Diagnostic
 from apass.core.executor import SENDER, STOPPED, check_cancelled
 from apass.core.instrument import instrument_name
+from apass.core.pass_setup import PassSetup
 from apass.core.portable import records_of
 from apass.core.remarks import Remark
 from apass.core.run import RUN, Run, enter_module
@@ -265,6 +267,25 @@ class _Calls:
         return Answer("value", value, None, perf_counter() - start, emitted)
 
 
+@contextmanager
+def _opened(pass_: Any, ctx: PassContext, backend: str) -> Generator[None]:
+    """Open a pass for plain bodies in this thread, unless it is open.
+
+    An event loop in another thread opens it.
+    """
+    if not pass_.has_setup or pass_.open in OPENED.get():
+        yield
+        return
+    with start_blocking_portal(backend) as portal:
+        setup = PassSetup([pass_], ctx)
+        with portal.wrap_async_context_manager(setup):
+            token = OPENED.set(setup.values)
+            try:
+                yield
+            finally:
+                OPENED.reset(token)
+
+
 class _Bodies:
     """A function pass, with the module whose functions it runs on."""
 
@@ -280,9 +301,13 @@ class _Bodies:
         enter_in_worker(self._ctx, request.deadline())
         if self._message.module_name is not None:
             enter_module(self._message.module_name)
-        self._message.pass_.expect_functions(items, self._mod, self._ctx)
+        pass_ = self._message.pass_
         changed: dict[str, Any] = {}
-        answers = [copy_context().run(self._answer, name, request.analyses.get(name), changed, watch) for name in items]
+        with _opened(pass_, self._ctx, self._message.backend):
+            pass_.expect_functions(items, self._mod, self._ctx)
+            answers = [
+                copy_context().run(self._answer, name, request.analyses.get(name), changed, watch) for name in items
+            ]
         try:
             return Reply(answers, self._pack(changed) if changed else None)
         except Exception:  # a result is not a function; serializing each function separately finds it
@@ -380,10 +405,22 @@ def call_transform(pass_: Any, mod: Any, ctx: PassContext, backend: str) -> Any:
 
     If the body is async, run it in a new event loop in this thread. It is cancelled when `STOPPED` returns true.
     """
-    result = pass_.body()(mod, ctx)
-    if not is_awaitable(result):
-        return result
-    return _run_until_stopped(partial(await_once, result, f"pass {pass_.info.name!r}"), backend)
+    if not pass_.has_setup:
+        result = pass_.body()(mod, ctx)
+        if not is_awaitable(result):
+            return result
+        return _run_until_stopped(partial(await_once, result, f"pass {pass_.info.name!r}"), backend)
+    if not is_async(pass_.transform_module):
+        with _opened(pass_, ctx, backend):
+            return check_plain(pass_.body()(mod, ctx), f"the body of pass {pass_.info.name!r}")
+
+    async def run() -> Any:
+        # What the program has opened belongs to another event loop.
+        OPENED.set({})
+        async with PassSetup([pass_], ctx):
+            return await await_once(pass_.body()(mod, ctx), f"pass {pass_.info.name!r}")
+
+    return _run_until_stopped(run, backend)
 
 
 def run_whole_pass(pass_: Any, mod: Any, ctx: PassContext, module_name: str | None, backend: str) -> Any:
@@ -403,6 +440,8 @@ def run_whole_pass(pass_: Any, mod: Any, ctx: PassContext, module_name: str | No
             return await pass_(mod)
 
     RUN.set(None)
+    # What the program has opened belongs to another event loop.
+    OPENED.set({})
     if module_name is not None:
         enter_module(module_name)
     with warnings.catch_warnings():

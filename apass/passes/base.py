@@ -1,26 +1,29 @@
 """`Pass`, the base class of all passes; `ModulePass`; and `Combinator`."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import Field, field
-from functools import partial
+from functools import partial, wraps
 from importlib import import_module
-from inspect import unwrap
+from inspect import getattr_static, unwrap
+from itertools import chain
 from reprlib import repr as shortened
 from types import FunctionType
 from typing import Any, Final, Generic, Literal, Unpack, cast, dataclass_transform
 from weakref import WeakKeyDictionary
 
+from apass.concurrency.coroutines import is_async, is_awaitable
 from apass.core.adapter import ModT, never_modules
 from apass.core.analysis import Analysis
 from apass.core.analysis_manager import Preserves, with_analyses
 from apass.core.config import ConfigKey
 from apass.core.context import PassContext, current_scope
 from apass.core.draft import Draft, offer_draft, withdraw_draft
-from apass.core.executor import executor_in_force
+from apass.core.executor import executor_in_force, opens_passes
 from apass.core.info import PassInfo
 from apass.core.named_callables import value_text
+from apass.core.pass_setup import PassSetup
 from apass.core.properties import Property, find_property
 from apass.core.run import RUN, RunCursor, enter_module, leave_module
 from apass.core.tracebacks import hidden_in_pytest, hide_runner_frames
@@ -37,7 +40,7 @@ from apass.util.displayed import Displayed
 from apass.util.fingerprint import fingerprint_value
 from apass.util.text import shorten
 
-__all__ = ["Combinator", "ModulePass", "OnError", "Pass", "check_passes", "not_a_pass"]
+__all__ = ["Combinator", "ModulePass", "OnError", "Pass", "check_passes", "is_enabled", "not_a_pass"]
 
 __tracebackhide__ = hidden_in_pytest
 
@@ -92,6 +95,8 @@ class Pass(Displayed, ABC, Generic[ModT]):
     """The class of modules that the pass returns, if it converts to another IR; None if it keeps the IR."""
     module_type: type[Any] | None = None
     """The class of modules that the pass takes, if that is known; the first such pass chooses how files are read."""
+    has_setup: bool = False
+    """Whether the pass, or one inside it, has an `open` of its own."""
     changes_in_place: bool = False
     """Whether the pass takes a draft: a private module that it may change (see `InPlacePass`)."""
 
@@ -145,6 +150,9 @@ class Pass(Displayed, ABC, Generic[ModT]):
             define_options(cls, init=init, kw_only=kw_only, not_fields=_NOT_OPTIONS)
         if cls.requires or cls.ensures or cls.idempotent:
             add_contract(cls)
+        if cls.open is not Pass.open:
+            cls.has_setup = True
+            _open_around_transform(cls)
         if register or (register is None and name is not None):
             # The registry imports this module.
             registry: Any = import_module("apass.passes.registry")
@@ -195,6 +203,9 @@ class Pass(Displayed, ABC, Generic[ModT]):
         try:
             if is_slice_over:
                 await scheduler.yield_to_loop()
+            if self.has_setup:
+                async with PassSetup(self.passes_to_open(scope.ctx), scope.ctx):
+                    return await execute(self, mod, scope, cursor)
             return await execute(self, mod, scope, cursor)
         except BaseException as error:
             hide_runner_frames(error)
@@ -255,6 +266,37 @@ class Pass(Displayed, ABC, Generic[ModT]):
     @abstractmethod
     def transform(self, mod: ModT, ctx: PassContext) -> ModT | Awaitable[ModT]:
         """Return the new module; may be `async def`. The runner calls this."""
+
+    def open(self, ctx: PassContext) -> AbstractAsyncContextManager[Any] | AsyncIterator[Any]:
+        """Open what the pass needs during a run, such as a client or a solver.
+
+        By default it opens nothing. Override it by `async def open(self, ctx)` with one `yield`, or by a method that
+        returns an async context manager. Bodies get the value by `ctx.opened(self.open)`.
+
+        It is opened once for a run, before the first pass, and closed after the last one, on every path. All functions
+        and all modules of the run share the value. A run is a call of a pass, of `optimize_all` or of
+        `optimize_stream`. If a pass is only required by name, or called by another pass, a run is one execution of it.
+        In an executor, each worker opens its own for each batch of functions; threads share that of the program.
+        """
+        return nullcontext()
+
+    def opens_here(self, ctx: PassContext) -> bool:
+        """Return whether the program opens the pass.
+
+        Otherwise the workers do in which its bodies run.
+        """
+        return True
+
+    def passes_to_open(self, ctx: PassContext) -> "Iterator[Pass[ModT]]":
+        """Iterate over the passes to open before a run.
+
+        These are the pass and those inside it that are enabled.
+        """
+        if type(self).open is not Pass.open and self.opens_here(ctx):
+            yield self
+        for child in chain.from_iterable(self.branches()):
+            if child.has_setup and is_enabled(child, ctx):
+                yield from child.passes_to_open(ctx)
 
     @property
     def all_names(self) -> tuple[str, ...]:
@@ -400,6 +442,33 @@ class Pass(Displayed, ABC, Generic[ModT]):
 never_modules(Pass, "a pass")
 
 
+def is_enabled(pass_: Pass[Any], ctx: PassContext) -> bool:
+    """Return whether a Sequential runs a pass, by its level and names."""
+    in_level = pass_.info.opt_level <= ctx.opt_level or not ctx.required_pass.isdisjoint(pass_.all_names)
+    return in_level and ctx.disabled_pass.isdisjoint(pass_.all_names)
+
+
+_OPENS: Final = "__opens__"
+"""Set on a `transform` that opens its pass."""
+
+
+def _open_around_transform(cls: Any) -> None:
+    """Make the `transform` of a class open its pass, unless the run has opened it."""
+    original: Any = getattr_static(cls, "transform")
+    if hasattr(original, _OPENS):
+        return
+
+    @wraps(getattr(original, "__func__", original))
+    async def transform(self: Any, mod: Any, ctx: PassContext) -> Any:
+        async with PassSetup([self] if self.opens_here(ctx) else [], ctx):
+            # The `transform` of a decorated function is a static method, which takes no `self`.
+            result = original.__get__(self, type(self))(mod, ctx)
+            return await result if is_awaitable(result) else result
+
+    setattr(transform, _OPENS, True)
+    cls.transform = transform
+
+
 _NOT_OPTIONS: Final = frozenset(Pass.__annotations__) | {"kind"}
 """Attributes of passes. An annotation does not make an option of them."""
 
@@ -441,6 +510,12 @@ class ModulePass(BodyOptions, Pass[ModT]):
             work = with_error_policy(work, self.info, timeout, self.on_error, current_scope().deadline)
         guarded: Awaitable[ModT] = work(mod, ctx)
         return guarded
+
+    def opens_here(self, ctx: PassContext) -> bool:
+        """Return whether the body can use what this event loop opens."""
+        executor = None if self.executor is None else executor_in_force(self.executor)
+        # An async body gets an event loop of its own in any executor.
+        return executor is None or not (is_async(self.transform_module) or opens_passes(executor))
 
     def body(self) -> Callable[[ModT, PassContext], Any]:
         """Return `transform_module`, which gets the results of `analyses`; for executors."""
@@ -542,6 +617,7 @@ class Combinator(Pass[ModT]):
         if not self.passes:
             raise PassDefinitionError(f"{kind} takes at least one pass")
         self.info: PassInfo = PassInfo(opt_level, name, required)
+        self.has_setup: bool = any(pass_.has_setup for branch in self.branches() for pass_ in branch)
         check_order(self)
         values = {**options, "opt_level": opt_level, "name": name, "required": list(self.info.required)}
         defaults: dict[str, object] = {"opt_level": 0, "name": kind, "required": []}

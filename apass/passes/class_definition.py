@@ -62,21 +62,26 @@ def set_class_keywords(
         work: object = cls.__dict__.get(method)
         if isinstance(work, FunctionType):
             check_signature(work, ("self", *PARAMETERS[method]), f"{method} of {where}")
+    if isinstance(cls.__dict__.get("open"), FunctionType):
+        check_signature(cls.__dict__["open"], ("self", "ctx"), f"open of {where}", may_yield=True)
 
 
-def check_signature(function: Callable[..., Any], parameters: tuple[str, ...], subject: str) -> None:
+def check_signature(
+    function: Callable[..., Any], parameters: tuple[str, ...], subject: str, *, may_yield: bool = False
+) -> None:
     """Check that a body accepts the arguments of the runner, and returns its result.
 
     Parameters:
         function: the function or method.
         parameters: the names of the arguments, for the message.
         subject: what the message calls the function.
+        may_yield: whether it may be a generator function.
 
     Raises:
         PassDefinitionError: if it accepts other arguments, or is a generator function.
 
     """
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+    if not may_yield and (inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)):
         raise PassDefinitionError(f"{subject} must return its result, but {function!r} is a generator function")
     try:
         signature = inspect.signature(function)

@@ -30,6 +30,7 @@ def pass_from_function(base: Any, function: Any, method: str, info: PassInfo, ex
         "__module__": base.__module__,
         "info": info,
         **{key: extra[key] for key in ("requires", "ensures", "idempotent") if key in extra},
+        **({"open": staticmethod(extra["open"])} if "open" in extra else {}),
     }
     guards = {"timeout": None, "on_error": "raise", "executor": None}
     if base is ModulePass and all(extra.get(key, default) == default for key, default in guards.items()):
@@ -102,6 +103,9 @@ def pass_class_from_class(
         # The runner inspects this method to find out whether bodies are async.
         method: work_async if is_async(getattr(target, method)) else work,
     }
+    if hasattr(target, "open"):
+        check_signature(target.open, ("self", "ctx"), f"open of class {target.__name__}", may_yield=True)
+        members["open"] = property(lambda self: self._instance.open)
     pass_class: Any = type(base)(target.__name__, (base,), members)
     return pass_class
 

@@ -10,7 +10,7 @@ from apass.concurrency.coroutines import is_async
 from apass.core.adapter import FuncT, FunctionKind, ModT, adapter_for, select_functions
 from apass.core.analysis_manager import with_analyses
 from apass.core.context import PassContext, PassScope, current_scope
-from apass.core.executor import Executor, executor_in_force
+from apass.core.executor import Executor, executor_in_force, opens_passes
 from apass.core.run import Run, current_module_name, current_run
 from apass.errors import PassDefinitionError
 from apass.passes.base import Pass
@@ -86,6 +86,11 @@ class FunctionPass(BodyOptions, Pass[ModT], Generic[ModT, FuncT]):
         async with executor.bodies(self, batch.mod, batch.ctx) as remote_body:
             # The executor itself limits the time of a body, because time in its queue must not count.
             return await run_concurrently(self._wrapped(remote_body, None, scope, steps), batch)
+
+    def opens_here(self, ctx: PassContext) -> bool:
+        """Return whether the bodies can use what this event loop opens."""
+        choice = self.executor or ctx.executor
+        return is_async(self.transform_function) or not opens_passes(executor_in_force(choice))
 
     def _executor(self, ctx: PassContext) -> Executor | None:
         """Return the executor that runs the bodies; None for the thread of the event loop."""

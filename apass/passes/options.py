@@ -5,6 +5,7 @@ from typing import Any, Final, Literal, TypedDict, cast
 
 from apass.core.analysis import Analysis
 from apass.core.config import ConfigKey, ConfigOption, config_key
+from apass.core.context import Opener
 from apass.core.executor import ExecutorChoice, check_executor
 from apass.core.properties import Property, check_property
 from apass.errors import PassDefinitionError, did_you_mean
@@ -88,6 +89,12 @@ class PassOptions(TypedDict, total=False):
     """Names of passes and pipelines. If the whole pipeline has some of a name, one must come earlier."""
     runs_before: Iterable[str] | None
     """Names of passes and pipelines. If the whole pipeline has some of a name, one must come later."""
+    open: Opener[Any]
+    """A function `async def open(ctx)` with one `yield`, or another that returns an async context manager.
+
+    It opens what the pass needs during a run, such as a client. Bodies get the value by `ctx.opened(open)`; see
+    `Pass.open`.
+    """
 
 
 def split_requirements(required: object) -> tuple[tuple[str, ...], tuple[Analysis[Any], ...]]:
@@ -151,6 +158,9 @@ def check_pass_options(decorator: str, options: PassOptions) -> dict[str, Any]:
     for key in ("runs_after", "runs_before"):
         if key in attributes:
             attributes[key] = _listed(key, "names of passes", attributes[key], (str,))
+    opener = options.get("open")
+    if "open" in options and not callable(opener):
+        raise PassDefinitionError(f"open must be a function (ctx) with one `yield`, not {opener!r}")
     idempotent = options.get("idempotent", False)
     if not isinstance(idempotent, bool):
         raise PassDefinitionError(f"idempotent must be True or False, not {idempotent!r}")

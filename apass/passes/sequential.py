@@ -14,14 +14,14 @@ from apass.core.info import PassInfo
 from apass.core.instrument import NO_HOOKS
 from apass.core.run import RUN, RunCursor, current_run
 from apass.errors import CyclicRequirementError
-from apass.passes.base import Pass, check_passes
+from apass.passes.base import Pass, check_passes, is_enabled
 from apass.passes.contracts import is_settled
 from apass.passes.function_pass import FunctionPass
 from apass.passes.order import check_order
 from apass.passes.registry import get_required, register_pass
 from apass.runner.execute import execute
 
-__all__ = ["Sequential", "is_enabled"]
+__all__ = ["Sequential"]
 
 _RESOLVING: ContextVar[tuple[str, ...]] = ContextVar("apass_resolving", default=())
 """The names of the passes whose requirements are being resolved, outermost first."""
@@ -57,6 +57,7 @@ class Sequential(Pass[ModT]):
         """The passes, in order."""
         self.added_by: Mapping[int, str] = {}
         """What added passes to a registered pipeline, by the index of the pass (see `extend_pipeline`)."""
+        self.has_setup = any(pass_.has_setup for pass_ in self.passes)
         self.changes_in_place = any(pass_.changes_in_place for pass_ in self.passes)
         self._has_merging = sum(pass_.merges for pass_ in self.passes) > 1
         # A subclass may run its passes in another way.
@@ -171,12 +172,6 @@ def _leaves(passes: Sequence[Pass[ModT]], ctx: PassContext, scope: PassScope) ->
             yield from _leaves(list(_enabled(pass_.passes, ctx, scope)), ctx, scope)
         else:
             yield pass_
-
-
-def is_enabled(pass_: Pass[Any], ctx: PassContext) -> bool:
-    """Return whether a Sequential runs a pass, by its level and names."""
-    in_level = pass_.info.opt_level <= ctx.opt_level or not ctx.required_pass.isdisjoint(pass_.all_names)
-    return in_level and ctx.disabled_pass.isdisjoint(pass_.all_names)
 
 
 def _keys(pass_: Pass[Any], ctx: PassContext, trail: tuple[str, ...] = ()) -> Iterator[str | None]:

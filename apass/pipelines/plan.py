@@ -12,14 +12,14 @@ from apass.core.instrument import find_hook, instrument_name
 from apass.core.named_callables import value_text
 from apass.errors import CyclicRequirementError
 from apass.passes.alternatives import Alternatives
-from apass.passes.base import Combinator, Pass
+from apass.passes.base import Combinator, Pass, is_enabled
 from apass.passes.conditional import If
 from apass.passes.first import First
 from apass.passes.loop import Loop
 from apass.passes.minimum_point import MinimumPoint
 from apass.passes.race import Race
 from apass.passes.registry import get_required
-from apass.passes.sequential import Sequential, is_enabled
+from apass.passes.sequential import Sequential
 from apass.passes.while_ import While
 from apass.pipelines.parser import as_pass
 from apass.util.checks import check_type

@@ -9,12 +9,12 @@ from apass.core.position import Position
 from apass.core.run import Run
 from apass.errors import ResumeError, did_you_mean
 from apass.passes.alternatives import Alternatives
-from apass.passes.base import Pass
+from apass.passes.base import Pass, is_enabled
 from apass.passes.conditional import OTHERWISE, If
 from apass.passes.minimum_point import MinimumPoint
 from apass.passes.registry import get_required
 from apass.passes.repeat import Repeat
-from apass.passes.sequential import Sequential, is_enabled
+from apass.passes.sequential import Sequential
 from apass.passes.while_ import While
 from apass.pipelines.parser import as_pass
 from apass.util.checks import check_type
