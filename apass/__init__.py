@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from apass.core.adapter import FunctionKind, IRAdapter, adapter_for, register_adapter
     from apass.core.analysis import Analysis, analysis
     from apass.core.analysis_manager import AnalysisManager
+    from apass.core.answers import Answer, Question, RecordedAnswers
+    from apass.core.asking import answer_of
     from apass.core.config import Config, ConfigOption, provide_config_option, register_config_option
     from apass.core.context import PassContext, waiting_for
     from apass.core.diagnostic_context import DiagnosticContext
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from apass.errors import (
         AdapterError,
         AnalysisError,
+        AnswersError,
         ApassError,
         BisectError,
         BudgetExceededError,
@@ -75,6 +78,7 @@ if TYPE_CHECKING:
         ReproducerError,
         ResumeError,
         ServiceTimeoutError,
+        UnknownAnswerError,
         UnknownCallableError,
         UnknownConfigError,
         UnknownPassError,
@@ -121,6 +125,8 @@ else:
             "apass.core.adapter": ["FunctionKind", "IRAdapter", "adapter_for", "register_adapter"],
             "apass.core.analysis": ["Analysis", "analysis"],
             "apass.core.analysis_manager": ["AnalysisManager"],
+            "apass.core.answers": ["Answer", "Question", "RecordedAnswers"],
+            "apass.core.asking": ["answer_of"],
             "apass.core.config": ["Config", "ConfigOption", "provide_config_option", "register_config_option"],
             "apass.core.context": ["PassContext", "waiting_for"],
             "apass.core.diagnostic_context": ["DiagnosticContext"],
@@ -142,6 +148,7 @@ else:
             "apass.errors": [
                 "AdapterError",
                 "AnalysisError",
+                "AnswersError",
                 "ApassError",
                 "BisectError",
                 "BudgetExceededError",
@@ -174,6 +181,7 @@ else:
                 "ReproducerError",
                 "ResumeError",
                 "ServiceTimeoutError",
+                "UnknownAnswerError",
                 "UnknownCallableError",
                 "UnknownConfigError",
                 "UnknownPassError",
@@ -221,6 +229,8 @@ __all__ = [
     "Analysis",
     "AnalysisError",
     "AnalysisManager",
+    "Answer",
+    "AnswersError",
     "ApassError",
     "BaseAdapter",
     "BisectError",
@@ -288,7 +298,9 @@ __all__ = [
     "PrintIR",
     "Property",
     "PropertyError",
+    "Question",
     "Race",
+    "RecordedAnswers",
     "Reduced",
     "Remark",
     "RemarkKind",
@@ -303,6 +315,7 @@ __all__ = [
     "ServiceTimeoutError",
     "SingleFlight",
     "Span",
+    "UnknownAnswerError",
     "UnknownCallableError",
     "UnknownConfigError",
     "UnknownPassError",
@@ -315,6 +328,7 @@ __all__ = [
     "WorkerLostError",
     "adapter_for",
     "analysis",
+    "answer_of",
     "bisect",
     "current_module_name",
     "current_run",

@@ -11,6 +11,7 @@ from typing import Final, Self
 __all__ = [
     "AdapterError",
     "AnalysisError",
+    "AnswersError",
     "ApassError",
     "BisectError",
     "BudgetExceededError",
@@ -45,6 +46,7 @@ __all__ = [
     "ServiceTimeoutError",
     "StoreError",
     "StoreWarning",
+    "UnknownAnswerError",
     "UnknownCallableError",
     "UnknownConfigError",
     "UnknownPassError",
@@ -147,6 +149,14 @@ class HelperError(ApassError, RuntimeError):
 
     The message includes its output.
     """
+
+
+class AnswersError(ApassError, ValueError):
+    """Recorded answers cannot be read or written."""
+
+
+class UnknownAnswerError(ApassError, LookupError):
+    """A run with recorded answers asks a question that has none."""
 
 
 class PipelineCycleError(ApassError, RuntimeError):

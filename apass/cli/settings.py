@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
+from enum import StrEnum
 from itertools import chain
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
 from apass.cli.completion import complete_pass, complete_pipeline
+from apass.core.answers import RecordedAnswers
 from apass.core.config import find_option
 from apass.core.context import PassContext
 from apass.core.named_callables import find_callable
@@ -22,7 +25,10 @@ __all__ = [
     "ConfigOptions",
     "ContextOptions",
     "PipelineOption",
+    "ReplayOptions",
     "SelectionOptions",
+    "UnknownAnswers",
+    "UnknownAnswersOption",
     "check_pass_names",
     "make_context",
     "seconds_of",
@@ -90,6 +96,25 @@ DebugOption = Annotated[
 ]
 
 
+class UnknownAnswers(StrEnum):
+    """What a question does in a replay that has no recorded answer."""
+
+    ERROR = "error"
+    """It raises an error."""
+    ASK = "ask"
+    """It is asked."""
+
+
+UnknownAnswersOption = Annotated[
+    UnknownAnswers,
+    typer.Option(
+        "--unknown-answers",
+        help="Fail at a question that has no recorded answer, or ask it.",
+        rich_help_panel=PASSES_PANEL,
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionOptions:
     """The options that select passes; a dataclass for `with_options`."""
@@ -111,9 +136,37 @@ class ConfigOptions(SelectionOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextOptions(ConfigOptions):
+class ReplayOptions(ConfigOptions):
+    """The options that select passes, set config options, and replay answers."""
+
+    replay_answers: Annotated[
+        Path | None,
+        typer.Option(
+            "--replay-answers",
+            metavar="DIR",
+            help="Give the answers that --record wrote to DIR, instead of asking services and helpers.",
+            rich_help_panel=PASSES_PANEL,
+        ),
+    ] = None
+    """The folder of recorded answers; None to ask."""
+    unknown_answers: UnknownAnswersOption = UnknownAnswers.ERROR
+    """What a question does that has no recorded answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextOptions(ReplayOptions):
     """All options of the context."""
 
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record",
+            metavar="DIR",
+            help="Write the answers of services, helpers, analyses and measurements to DIR, for --replay-answers.",
+            rich_help_panel=PASSES_PANEL,
+        ),
+    ] = None
+    """The folder in which answers are recorded; None for no record."""
     deadline: DeadlineOption = None
     """Seconds for the passes of all models; None for no limit."""
     debug: DebugOption = False
@@ -132,11 +185,13 @@ def make_context(
         UnknownPassError: if `--disable` or `--require` name a pass that is neither in the pipelines nor registered.
         UnknownConfigError, ConfigTypeError: if a `--config` is unknown, or its value has the wrong type.
         InputError: if a `--config` is not KEY=VALUE.
+        AnswersError: if the recorded answers cannot be read.
 
     """
     # A command may lack some of the options; they have their defaults.
     options = ContextOptions(**{field.name: getattr(options, field.name) for field in fields(options)})
     passes, disabled, required = list(pipelines), options.disable or [], options.require or []
+    folder = options.replay_answers
     check_pass_names("--disable", disabled, passes)
     check_pass_names("--require", required, passes)
     return PassContext(
@@ -148,6 +203,8 @@ def make_context(
         store=store,
         deadline=seconds_of("--deadline", options.deadline),
         debug=options.debug or None,
+        record=options.record,
+        replay_answers=None if folder is None else RecordedAnswers(folder, unknown=options.unknown_answers.value),
     )
 
 

@@ -5,11 +5,13 @@ See `analysis`.
 
 import inspect
 import json
+from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar, overload
+from typing import Any, Final, Generic, TypeVar, cast, overload
 
 from apass.concurrency.coroutines import await_once
+from apass.core.answers import Codec
 from apass.errors import PassDefinitionError
 from apass.util.fingerprint import fingerprint_value
 
@@ -49,6 +51,24 @@ class Analysis(Generic[R_co]):
         """The identity in a store: the function's module and name, the name, the version."""
         qualname = getattr(self.function, "__qualname__", type(self.function).__qualname__)
         return f"{self.function.__module__}.{qualname} {self.name}@{self.version}"
+
+    def codec(self) -> Codec:
+        """Return how recorded answers hold a result: as JSON, or else as Base64."""
+
+        def dumps(result: Any) -> Any:
+            data = self.dumps(result)
+            try:
+                return {"json": json.loads(data)}
+            except ValueError:
+                return {"base64": b64encode(data).decode()}
+
+        def loads(value: Any) -> Any:
+            if not isinstance(value, dict) or len(fields := cast("dict[str, Any]", value)) != 1:
+                raise TypeError("expected an object with the field 'json' or 'base64'")
+            is_json = "json" in fields
+            return self.loads(json.dumps(fields["json"]).encode() if is_json else b64decode(fields["base64"]))
+
+        return Codec(dumps, loads)
 
     def __fingerprint__(self) -> object:
         """Return what stored results of the analysis depend on."""

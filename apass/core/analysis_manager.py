@@ -14,6 +14,7 @@ from apass.concurrency.coroutines import is_awaitable
 from apass.concurrency.single_flight import SingleFlight
 from apass.core.adapter import IRAdapter, adapter_of_type
 from apass.core.analysis import Analysis, Options
+from apass.core.answers import Question
 from apass.core.run import current_module
 from apass.core.store import FaultTolerantStore, stored_identity
 from apass.errors import AnalysisError, VerifyError
@@ -139,6 +140,21 @@ class AnalysisManager:
             )
         return cast("R", entry.value)
 
+    def question(self, analysis: Analysis[Any], x: object, options: Mapping[str, Hashable]) -> Question:
+        """Return the question that an analysis answers, for recorded answers."""
+        fingerprint, _, typed = self._key(analysis, x, options)
+        return Question(
+            "analysis", analysis.key, {"of": fingerprint, "options": {name: item for name, item, _ in typed}}
+        )
+
+    def keep_answer(self, analysis: Analysis[R], x: object, options: Mapping[str, Hashable], result: R) -> None:
+        """Keep a recorded result, unless the analysis was computed."""
+        key, computation = self._key(analysis, x, options), _COMPUTATION.get()
+        if key not in self._entries:
+            self._keep(key, _CachedResult(result, frozenset()))
+        if computation is not None:
+            computation.needs.add(analysis)
+
     def changed_in_place(self, objects: Iterable[object]) -> None:
         """Drop the fingerprints of private objects that a pass has changed in place."""
         self._fingerprints.forget(objects)
@@ -169,7 +185,7 @@ class AnalysisManager:
         # Dependencies of results from a store are known by their keys only.
         preserved = None if preserves == "all" else {name for item in preserves for name in (item, item.key)}
         for old, new in pairs:
-            before, after = self._fingerprint(old, adapters[0]), self._fingerprint(new, adapters[1])
+            before, after = self.fingerprint(old, adapters[0]), self.fingerprint(new, adapters[1])
             if before == after:
                 continue
             for analysis, options, entry in self._preserved(before, preserved):
@@ -270,12 +286,12 @@ class AnalysisManager:
         if not isinstance(analysis, Analysis):
             raise AnalysisError(f"{analysis!r} is not an analysis; create one with @apass.analysis")
         typed = tuple((name, options[name], type(options[name])) for name in sorted(options)) if options else ()
-        key = (self._fingerprint(x), analysis, typed)
+        key = (self.fingerprint(x), analysis, typed)
         if options:
             _check_hashable(analysis, options)
         return key
 
-    def _fingerprint(self, x: object, adapter: _Adapter | None = None) -> str:
+    def fingerprint(self, x: object, adapter: _Adapter | None = None) -> str:
         """Return the fingerprint of a module or a function, computed once for each object."""
         # Modules and functions are immutable, so the fingerprint of an object stays valid.
         cached = self._fingerprints.get(x)

@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, NoReturn, Self, TypeAlias, TypedDict, TypeVar, Unpack, final
 
@@ -18,6 +19,7 @@ from apass.concurrency.shielding import Call, flatten_errors, run_shielded
 from apass.core.adapter import never_modules
 from apass.core.analysis import Analysis
 from apass.core.analysis_manager import AnalysisManager
+from apass.core.answers import AnswerCursor, RecordedAnswers, answer_to
 from apass.core.config import Config, ConfigValues, list_configs, make_config
 from apass.core.deadline import Deadline, earlier
 from apass.core.diagnostic_context import DiagnosticContext
@@ -73,6 +75,8 @@ class ContextOptions(TypedDict, total=False):
     store: Store | None
     strict: bool
     debug: bool | None
+    record: Path | str | None
+    replay_answers: RecordedAnswers | Path | str | None
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -105,10 +109,15 @@ class PassContext(Displayed):
             reports of passes in place (False).
         debug: whether to verify modules after each change and to look for mistakes in passes (see `DebugInstrument`);
             None is the choice of the current context, or else of the environment variable APASS_DEBUG (None).
+        record: a folder in which to record the answers that services, child processes, analyses and measurements give
+            (None). It adds an `AnswerRecorder` to the instruments.
+        replay_answers: the folder of a recorded run, or `RecordedAnswers`, whose answers are given instead of asking
+            (None).
 
     Raises:
         TypeError: if a value is of the wrong type, or an instrument has a misspelt hook.
         UnknownConfigError, ConfigTypeError: if `config` does not fit what is registered.
+        AnswersError: if the recorded answers cannot be read.
 
     >>> async def main():
     ...     async with PassContext(opt_level=3, max_concurrency=8) as ctx:
@@ -130,6 +139,7 @@ class PassContext(Displayed):
         "exit_grace",
         "max_concurrency",
         "opt_level",
+        "replay_answers",
         "required_pass",
         "store",
         "strict",
@@ -159,6 +169,8 @@ class PassContext(Displayed):
     """Whether the analyses that passes claim to preserve are recomputed and compared."""
     debug: bool
     """Whether the instruments of debug mode are added to those of the user."""
+    replay_answers: RecordedAnswers | None
+    """Answers that are given instead of asking; None if all questions are asked."""
     _state: ContextState
 
     def __init__(
@@ -177,6 +189,8 @@ class PassContext(Displayed):
         store: Store | None = None,
         strict: bool = False,
         debug: bool | None = None,
+        record: Path | str | None = None,
+        replay_answers: RecordedAnswers | Path | str | None = None,
     ) -> None:
         if isinstance(opt_level, bool) or not isinstance(opt_level, int):
             raise TypeError(f"opt_level must be an int, not {opt_level!r}")
@@ -208,13 +222,18 @@ class PassContext(Displayed):
         _set_field(self, "store", store)
         _set_field(self, "strict", strict)
         _set_field(self, "debug", _is_debugged() if debug is None else debug)
-        given = chosen = tuple(_instruments(instruments))
+        answers = RecordedAnswers(replay_answers) if isinstance(replay_answers, str | Path) else replay_answers
+        if not isinstance(answers, RecordedAnswers | None):
+            raise TypeError(f"replay_answers must be a folder or RecordedAnswers, not {answers!r}")
+        given = chosen = (*_instruments(instruments), *([] if record is None else [_recorder(record, answers)]))
         if self.debug:
             given = _debugging().with_debug_instruments(chosen, must_be_entered=bool(chosen or config or debug))
         hooks = Hooks.of(given)
         tolerant = None if store is None else FaultTolerantStore(store)
         _set_field(self, "_state", ContextState(hooks, max_concurrency, tolerant, strict))
         self._state.chosen_instruments = chosen
+        _set_field(self, "replay_answers", answers)
+        self._state.answers = None if answers is None else AnswerCursor(answers)
 
     @property
     def instruments(self) -> tuple[object, ...]:
@@ -300,6 +319,7 @@ class PassContext(Displayed):
             "store": self.store,
             "strict": self.strict,
             "debug": self.debug,
+            "replay_answers": self.replay_answers,
             **options,
         }
         return PassContext(**merged)
@@ -358,10 +378,23 @@ class PassContext(Displayed):
 
         """
         state = self._state
+        get = state.analyses.get if state.answers is None and not state.hooks.answers else self._get_answer
         if not state.hooks.waits:
-            return await state.analyses.get(analysis, x, self, options)
+            return await get(analysis, x, self, options)
         with state.hooks.waiting(current_run(), f"the analysis {analysis.name}"):
-            return await state.analyses.get(analysis, x, self, options)
+            return await get(analysis, x, self, options)
+
+    async def _get_answer(
+        self, analysis: Analysis[R], x: object, ctx: "PassContext", options: Mapping[str, Hashable]
+    ) -> R:
+        """Implement `get` where answers are recorded or replayed."""
+        state = self._state
+        compute = partial(state.analyses.get, analysis, x, ctx, options)
+        question = state.analyses.question(analysis, x, options)
+        result = await answer_to(state, question, compute, analysis.codec())
+        if state.answers is not None:
+            state.analyses.keep_answer(analysis, x, options, result)
+        return result
 
     def got(self, analysis: Analysis[R], x: object, /, **options: Hashable) -> R:
         """Return a result that is already known, without waiting.
@@ -652,6 +685,14 @@ def _is_debugged() -> bool:
 def _debugging() -> Any:
     """Import the instruments of debug mode, which lie above."""
     return import_module("apass.instruments.debug.instrument")
+
+
+def _recorder(folder: Path | str, replayed: RecordedAnswers | None) -> object:
+    """Create the instrument that records answers, which lies above."""
+    recorder: Any = import_module("apass.instruments.answers").AnswerRecorder
+    # Answers that a replay does not know are added to its own folder.
+    extend = replayed is not None and replayed.path.parent.absolute() == Path(folder).absolute()
+    return recorder(folder, extend=extend)
 
 
 def _exits(instruments: Iterable[object], exited: list[object]) -> list[Call]:

@@ -44,6 +44,7 @@ HOOKS: Final[dict[str, tuple[str, ...]]] = {
     "on_statistic": ("run", "name", "amount"),
     "on_remark": ("remark",),
     "on_wait": ("run", "what", "is_over"),
+    "on_answer": ("answer",),
     "on_work": ("run", "worker", "start", "end"),
     "on_hooks": ("run", "start", "end", "busy"),
     "on_context_failed": ("error", "is_entered"),
@@ -156,6 +157,13 @@ class PassInstrument:
         """Handle the start or the end of an `apass.waiting_for(what)`.
 
         It must be a plain `def`.
+        """
+
+    def on_answer(self, answer: Any) -> None:
+        """Handle the `apass.Answer` to a question; must be a plain `def`.
+
+        It is the answer of a service, a child process, an analysis or a measurement, or the error in its place. An
+        answer that is found in memory is reported as well.
         """
 
     def on_work(self, run: Run, worker: str, start: float, end: float) -> None:
@@ -271,6 +279,8 @@ class Hooks:
     """Each `on_remark`."""
     waits: tuple[Callable[[Run | None, str, bool], object], ...]
     """Each `on_wait`."""
+    answers: tuple[Callable[[Any], object], ...]
+    """Each `on_answer`."""
     work: tuple[Callable[[Run, str, float, float], object], ...]
     """Each `on_work`."""
     times: tuple[Callable[[Run | None, float, float, float], object], ...]
@@ -312,12 +322,13 @@ class Hooks:
             statistics=_hooks(sequence, "on_statistic"),
             remarks=_hooks(sequence, "on_remark"),
             waits=_hooks(sequence, "on_wait"),
+            answers=_hooks(sequence, "on_answer"),
             work=_hooks(sequence, "on_work"),
             times=_hooks(sequence, "on_hooks"),
         )
 
 
-NO_HOOKS: Final = Hooks((), (), (), (), (), (), None, False, (), (), (), (), ())
+NO_HOOKS: Final = Hooks((), (), (), (), (), (), None, False, (), (), (), (), (), ())
 """The hooks of no instruments. It is a single object, so that the runner can test for it by identity."""
 
 

@@ -164,10 +164,11 @@ def _manager(pass_: HasSetup, ctx: PassContext) -> AbstractAsyncContextManager[A
 
     """
     opener: Any = pass_.open
-    manager = asynccontextmanager(opener)(ctx) if inspect.isasyncgenfunction(opener) else opener(ctx)
-    if not isinstance(manager, AbstractAsyncContextManager):
+    manager: Any = asynccontextmanager(opener)(ctx) if inspect.isasyncgenfunction(opener) else opener(ctx)
+    if not hasattr(manager.__class__, "__aenter__"):
         raise PassDefinitionError(
             f"open of pass {pass_.info.name!r} returned {manager!r}, expected an async context manager; write `async "
             "def open(self, ctx)` with one `yield`"
         )
-    return manager
+    opened: AbstractAsyncContextManager[Any] = manager
+    return opened

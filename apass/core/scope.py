@@ -9,6 +9,7 @@ from anyio import Lock
 from apass.concurrency.interleaving import make_scheduler
 from apass.concurrency.scheduler import LoopScheduler
 from apass.core.analysis_manager import AnalysisManager
+from apass.core.answers import AnswerCursor
 from apass.core.deadline import Deadline
 from apass.core.instrument import Hooks
 from apass.core.pass_factories import known_names, load_providers
@@ -49,7 +50,17 @@ ContextT = TypeVar("ContextT", bound=SelectsPasses)
 class ContextState:
     """The runner's state of one `PassContext`, shared by all tasks that enter it."""
 
-    __slots__ = ("analyses", "chosen_instruments", "hooks", "override_lock", "scheduler", "scopes", "settled", "store")
+    __slots__ = (
+        "analyses",
+        "answers",
+        "chosen_instruments",
+        "hooks",
+        "override_lock",
+        "scheduler",
+        "scopes",
+        "settled",
+        "store",
+    )
 
     def __init__(
         self, hooks: Hooks, max_concurrency: int | None, store: FaultTolerantStore | None, strict: bool
@@ -58,6 +69,8 @@ class ContextState:
         """The hooks of the instruments in force; `override_instruments` replaces them."""
         self.chosen_instruments: tuple[object, ...] = ()
         """The instruments of the user, without those of debug mode."""
+        self.answers: AnswerCursor | None = None
+        """Gives recorded answers; None if questions are asked."""
         self.override_lock: Lock | None = None
         """Held while `override_instruments` runs; a lock belongs to one event loop, so that it is not kept."""
         # A set rather than a count: adding and discarding is atomic, and several threads may enter one context.

@@ -12,13 +12,14 @@ from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import Any, Final, TypeGuard, cast
+from typing import Any, Final, Literal, TypeGuard, cast
 
 import anyio
 
 from apass.core.adapter import adapter_for
+from apass.core.answers import RecordedAnswers
 from apass.core.user_modules import loaded_user_modules
-from apass.debugging.replay import check_context, read_module, read_pass, run_once
+from apass.debugging.replay import check_context, read_answers, read_module, read_pass, run_once
 from apass.errors import ReproducerError, WorkerLostError
 from apass.instruments.reproducer.folder import (
     Failure,
@@ -42,10 +43,10 @@ _LOST: Final = Failure.of(WorkerLostError()).type
 
 _CHILD: Final = """
 import json, sys
-folder, path, modules = sys.argv[1:]
+folder, path, modules, unknown_answers = sys.argv[1:]
 sys.path[:] = json.loads(path)
 from apass.debugging.replay import report_failure
-report_failure(folder, json.loads(modules))
+report_failure(folder, json.loads(modules), unknown_answers)
 """
 """The program of a child process: it can import what this process can."""
 
@@ -98,6 +99,7 @@ async def reduce(
     output: Path | str | None = None,
     report: Callable[[str], object] | None = None,
     on_try: Callable[[int, int], object] | None = None,
+    unknown_answers: Literal["error", "ask"] = "error",
 ) -> Reduced:
     """Shrink the module of a reproducer while the pass fails the same way.
 
@@ -120,6 +122,8 @@ async def reduce(
         output: the output folder. The default is `reduced` in the folder, or `reduced~2` if that exists.
         report: called with a line for each step that made the module smaller.
         on_try: called after each attempt with the number of attempts and the size of the smallest module in bytes.
+        unknown_answers: what a question without a recorded answer does: raise an error, so that the smaller module does
+            not count, or ask.
 
     Raises:
         TypeError: if `pass_` is neither a pass nor a text.
@@ -143,9 +147,11 @@ async def reduce(
     with TemporaryDirectory(prefix="apass-reduce-") as scratch:
         matcher = _FailureMatcher(reproducer.failure, message)
         # A pass that has ended a worker would end this process.
-        child = _child_command(runner) if isolate or reproducer.failure.type == _LOST else None
+        is_isolated = isolate or reproducer.failure.type == _LOST
+        child = _child_command(runner, unknown_answers) if is_isolated else None
+        answers = read_answers(path, reproducer, unknown_answers)
         search = _Reduction(
-            reproducer, runner, child, matcher, timeout, Path(scratch), report or _ignore, on_try or _ignore
+            reproducer, runner, answers, child, matcher, timeout, Path(scratch), report or _ignore, on_try or _ignore
         )
         return await search.run(mod, path / "reduced" if output is None else Path(output))
 
@@ -181,6 +187,7 @@ class _Reduction:
         self,
         reproducer: Reproducer,
         pass_: Pass[Any],
+        answers: RecordedAnswers | None,
         child: Callable[[Path], list[str]] | None,
         matcher: _FailureMatcher,
         timeout: float | None,
@@ -190,6 +197,8 @@ class _Reduction:
     ) -> None:
         self.reproducer = reproducer
         self.pass_ = pass_
+        self.answers = answers
+        self.answers_data = None if answers is None else answers.path.read_bytes()
         self.child = child
         self.matcher = matcher
         self.scratch = scratch
@@ -291,9 +300,9 @@ class _Reduction:
     async def run_pass(self, mod: Any, data: bytes) -> Failure | None:
         """Run the pass, here or in another process; return its failure."""
         if self.child is None:
-            error = await run_once(self.reproducer, self.pass_, mod)
+            error = await run_once(self.reproducer, self.pass_, mod, self.answers)
             return None if error is None else Failure.of(error)
-        folder = write_reproducer(self.scratch / "try", self.reproducer, data, "")
+        folder = write_reproducer(self.scratch / "try", self.reproducer, data, "", self.answers_data)
         try:
             done = await anyio.run_process(self.child(folder), check=False)
         finally:
@@ -316,10 +325,10 @@ class _Reduction:
         function = self.reproducer.function
         names = [name for name, _ in adapter_for(mod).functions(mod)]
         smaller = replace(self.reproducer, failure=failure, function=function if function in names else None)
-        return await anyio.to_thread.run_sync(write_reproducer, output, smaller, data, description)
+        return await anyio.to_thread.run_sync(write_reproducer, output, smaller, data, description, self.answers_data)
 
 
-def _child_command(pass_: Pass[Any]) -> Callable[[Path], list[str]]:
+def _child_command(pass_: Pass[Any], unknown_answers: str) -> Callable[[Path], list[str]]:
     """Return the command that replays a folder in another process.
 
     Raises:
@@ -335,7 +344,8 @@ def _child_command(pass_: Pass[Any]) -> Callable[[Path], list[str]]:
         )
     # An empty entry would be the working directory of the child process, which may be anybody's.
     path = [entry for entry in sys.path if entry]
-    return lambda folder: [sys.executable, "-P", "-c", _CHILD, str(folder), json.dumps(path), json.dumps(modules)]
+    program, last = [sys.executable, "-P", "-c", _CHILD], [json.dumps(path), json.dumps(modules), unknown_answers]
+    return lambda folder: [*program, str(folder), *last]
 
 
 def _modules(value: object) -> Iterator[str]:

@@ -7,14 +7,22 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import anyio
 
 from apass.batch.optimize import optimize_all
+from apass.core.answers import RecordedAnswers
 from apass.core.context import PassContext, current_scope
 from apass.core.run import enter_module, leave_module
-from apass.errors import ApassError, PipelineSyntaxError, ReproducerError, UnknownPassError, WorkerLostError
+from apass.errors import (
+    AnswersError,
+    ApassError,
+    PipelineSyntaxError,
+    ReproducerError,
+    UnknownPassError,
+    WorkerLostError,
+)
 from apass.instruments.reproducer.folder import FACTS, Failure, Reproducer, load_module, read_reproducer
 from apass.instruments.reproducer.reading import read_file, shorten
 from apass.instruments.verify import VerifyInstrument, VerifyWhen
@@ -22,7 +30,17 @@ from apass.passes.base import Pass
 from apass.passes.registry import without_extensions
 from apass.pipelines.parser import as_pass, parse_pipeline
 
-__all__ = ["Replay", "Verdict", "check_context", "read_module", "read_pass", "replay", "report_failure", "run_once"]
+__all__ = [
+    "Replay",
+    "Verdict",
+    "check_context",
+    "read_answers",
+    "read_module",
+    "read_pass",
+    "replay",
+    "report_failure",
+    "run_once",
+]
 
 
 _LOST: Final = Failure.of(WorkerLostError()).type
@@ -52,7 +70,9 @@ class Replay:
     """The exception of the pass, or None."""
 
 
-async def replay(folder: Path | str, pass_: Pass[Any] | str | None = None) -> Replay:
+async def replay(
+    folder: Path | str, pass_: Pass[Any] | str | None = None, *, unknown_answers: Literal["error", "ask"] = "error"
+) -> Replay:
     """Run the pass of a reproducer, and compare the failure with the recorded one.
 
     The pass runs on the recorded module, in the recorded context. Earlier passes and required passes are not repeated.
@@ -62,6 +82,7 @@ async def replay(folder: Path | str, pass_: Pass[Any] | str | None = None) -> Re
     Parameters:
         folder: the folder written by `ReproducerInstrument`.
         pass_: the pass to run, or the text of a pipeline, in place of the recorded one.
+        unknown_answers: what a question without a recorded answer does: raise an UnknownAnswerError, or ask.
 
     Raises:
         TypeError: if `pass_` is neither a pass nor a text.
@@ -70,7 +91,8 @@ async def replay(folder: Path | str, pass_: Pass[Any] | str | None = None) -> Re
     """
     reproducer, the_pass, mod = _prepare(Path(folder), pass_)
     is_lost = reproducer.failure.type == _LOST
-    error = await run_once(reproducer, the_pass, mod, in_worker=is_lost)
+    answers = read_answers(Path(folder), reproducer, unknown_answers)
+    error = await run_once(reproducer, the_pass, mod, answers, in_worker=is_lost)
     if error is None:
         verdict = Verdict.NONE
     else:
@@ -90,20 +112,23 @@ def _prepare(folder: Path, pass_: Pass[Any] | str | None = None) -> tuple[Reprod
     return reproducer, the_pass, mod
 
 
-async def run_once(reproducer: Reproducer, pass_: Pass[Any], mod: Any, *, in_worker: bool = False) -> Exception | None:
+async def run_once(
+    reproducer: Reproducer, pass_: Pass[Any], mod: Any, answers: RecordedAnswers | None, *, in_worker: bool = False
+) -> Exception | None:
     """Run a pass in the context of a reproducer; return the exception, or None.
 
     Parameters:
         reproducer: the reproducer, for the context.
         pass_: the pass.
         mod: the module.
+        answers: the recorded answers; None to ask.
         in_worker: whether the pass runs in a worker process, because it may end its process.
 
     """
     token = None if reproducer.module is None else enter_module(reproducer.module)
     try:
         checks = [] if reproducer.verify is None else [VerifyInstrument(_when(reproducer.verify))]
-        context: PassContext = reproducer.context.make(checks)
+        context: PassContext = reproducer.context.make(checks).replace(replay_answers=answers)
         async with context:
             # Most disabled and required names belong to passes that do not run here.
             current_scope().expected.update(context.disabled_pass, context.required_pass)
@@ -120,7 +145,7 @@ async def run_once(reproducer: Reproducer, pass_: Pass[Any], mod: Any, *, in_wor
             leave_module(token)
 
 
-def report_failure(folder: str, modules: Iterable[str]) -> None:
+def report_failure(folder: str, modules: Iterable[str], unknown_answers: Literal["error", "ask"]) -> None:
     """Replay a reproducer, and print the failure as a line of JSON, or `null`.
 
     Runs in a separate process. `modules` define the pass; the caller has them loaded, so they are trusted.
@@ -128,7 +153,8 @@ def report_failure(folder: str, modules: Iterable[str]) -> None:
     for name in modules:
         import_module(name)
     reproducer, pass_, mod = _prepare(Path(folder))
-    error = anyio.run(run_once, reproducer, pass_, mod, backend=reproducer.backend)
+    answers = read_answers(Path(folder), reproducer, unknown_answers)
+    error = anyio.run(run_once, reproducer, pass_, mod, answers, backend=reproducer.backend)
     print(json.dumps(None if error is None else asdict(Failure.of(error))))  # noqa: T201  the caller reads it
 
 
@@ -167,6 +193,26 @@ def read_module(folder: Path, reproducer: Reproducer) -> Any:
         raise ReproducerError(f"cannot read {path}: {error}") from error
     except Exception as error:  # adapters raise anything for invalid data or facts
         raise ReproducerError(f"cannot read {path}: {type(error).__name__}: {shorten(error)}") from error
+
+
+def read_answers(
+    folder: Path, reproducer: Reproducer, unknown: Literal["error", "ask"] = "error"
+) -> RecordedAnswers | None:
+    """Return the answers of a reproducer; None if the pass asked for none.
+
+    Raises:
+        ReproducerError: if they cannot be read.
+
+    """
+    if reproducer.answers_file is None:
+        return None
+    try:
+        read_file(folder, reproducer.answers_file)  # not a link or a pipe
+        return RecordedAnswers(folder / reproducer.answers_file, unknown=unknown)
+    except OSError as error:
+        raise ReproducerError(f"cannot read {folder / reproducer.answers_file}: {error}") from error
+    except AnswersError as error:
+        raise ReproducerError(str(error)) from error
 
 
 def read_pass(folder: Path, reproducer: Reproducer) -> Pass[Any]:

@@ -13,6 +13,7 @@ from apass.core.adapter import (
     load_with_facts,
     register_adapter,
 )
+from apass.core.answers import RecordedAnswers
 from apass.core.changes import CHANGES
 from apass.core.config import ConfigOption, adopt_option, find_option
 from apass.core.context import PassContext
@@ -102,6 +103,8 @@ class ContextMessage:
     """Whether the analyses that passes claim to preserve are recomputed and compared."""
     debug: bool
     """Whether the context is in debug mode."""
+    replay_answers: RecordedAnswers | None
+    """The answers that are given instead of asking; a worker reads the file again."""
 
     @staticmethod
     def of(ctx: PassContext) -> "ContextMessage":
@@ -116,6 +119,7 @@ class ContextMessage:
             ctx.exit_grace,
             ctx.strict,
             ctx.debug,
+            ctx.replay_answers,
         )
 
     def open(
@@ -136,6 +140,7 @@ class ContextMessage:
             strict=self.strict,
             debug=self.debug,
             store=store,
+            replay_answers=self.replay_answers,
         )
 
 

@@ -1,6 +1,6 @@
 """`HttpService`: posts requests over pooled HTTP connections. For `apass[http]`."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -40,6 +40,7 @@ class HttpService(Service[RequestT, AnswerT]):
             The default is the JSON value itself.
         headers: additional headers for each request.
         client: a client with its own authentication, proxies and timeouts. The caller closes it.
+        types: dataclasses and enums that `decode` returns, for recorded answers (see `PassContext(record=...)`).
 
     Raises (from `ask`):
         HelperError: if the answer is not JSON, or `decode` raises.
@@ -57,8 +58,9 @@ class HttpService(Service[RequestT, AnswerT]):
         decode: Callable[[Any], AnswerT] | None = None,
         headers: Mapping[str, str] | None = None,
         client: httpx.AsyncClient | None = None,
+        types: Iterable[type] = (),
     ) -> None:
-        super().__init__(self._post, policy, name=url)
+        super().__init__(self._post, policy, name=url, types=types)
         self._url = url
         self._encode = encode
         self._decode = decode

@@ -1,15 +1,17 @@
 """`Service`: asks an async function within the limits of a policy and a deadline."""
 
 import math
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import Any, Final, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 import anyio
 from anyio.lowlevel import current_token
 
+from apass.core.answers import Question, answer_to, tagged_codec
 from apass.core.context import PassContext, current_scope, waiting_for
 from apass.core.deadline import Deadline
 from apass.core.run import functions_to_come
@@ -75,6 +77,7 @@ class Service(Generic[RequestT, AnswerT]):
         ask: the async function.
         policy: the limits. The default has a timeout of 30 seconds and no other limit.
         name: the name in error messages. The default is the function's name.
+        types: dataclasses and enums that answers may contain, for recorded answers (see `PassContext(record=...)`).
 
     >>> async def main():
     ...     async def double(request):
@@ -92,7 +95,10 @@ class Service(Generic[RequestT, AnswerT]):
         policy: Policy | None = None,
         *,
         name: str | None = None,
+        types: Iterable[type] = (),
     ) -> None:
+        self.codec: Final = tagged_codec(types)
+        """Converts answers that are recorded."""
         self.policy: Policy = Policy() if policy is None else policy
         """The limits of the service."""
         self.name: str = name or str(getattr(ask, "__name__", type(ask).__name__))
@@ -120,6 +126,13 @@ class Service(Generic[RequestT, AnswerT]):
             Exception: any exception of the last attempt.
 
         """
+        context = current_scope().state
+        if context.answers is not None or context.hooks.answers:
+            question = Question("service", self.name, request)
+            return await answer_to(context, question, partial(self._ask_now, request, to_come), self.codec)
+        return await self._ask_now(request, to_come)
+
+    async def _ask_now(self, request: RequestT, to_come: int | None) -> AnswerT:
         state, deadline = self._loop_state(), current_scope().deadline
         state.count(asked=1)
         with waiting_for(self.name):

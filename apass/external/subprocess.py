@@ -17,6 +17,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from apass.concurrency.processes.command import Command, check_command, complete_process, start_command
 from apass.concurrency.processes.group import Stream, end_group
+from apass.core.asking import answer_of
 from apass.errors import HelperError
 from apass.external.policy import Policy
 from apass.external.service import Service
@@ -54,10 +55,15 @@ async def run_process(
     b'cba\n'
 
     """
-    process = await complete_process(command, question, cwd=cwd, env=env)
-    if process.returncode:
-        raise HelperError(f"{_exit_message(command, process.returncode)}{_last_lines(process.stderr)}")
-    return process.stdout
+
+    async def ask() -> bytes:
+        process = await complete_process(command, question, cwd=cwd, env=env)
+        if process.returncode:
+            raise HelperError(f"{_exit_message(command, process.returncode)}{_last_lines(process.stderr)}")
+        return process.stdout
+
+    check_command(command)
+    return await answer_of(_command_text(command), question, ask, kind="process")
 
 
 class ProcessHelper(Service[str, str]):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from apass.util.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from apass.instruments.answers import AnswerRecorder
     from apass.instruments.debug.instrument import DebugInstrument
     from apass.instruments.dump.flat import DumpIR
     from apass.instruments.dump.tree import DumpTree
@@ -50,6 +51,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "apass.instruments.answers": ["AnswerRecorder"],
             "apass.instruments.debug.instrument": ["DebugInstrument"],
             "apass.instruments.dump.flat": ["DumpIR"],
             "apass.instruments.dump.tree": ["DumpTree"],
@@ -92,6 +94,7 @@ else:
     )
 
 __all__ = [
+    "AnswerRecorder",
     "BisectInstrument",
     "BisectStep",
     "DebugInstrument",

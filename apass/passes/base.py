@@ -150,7 +150,7 @@ class Pass(Displayed, ABC, Generic[ModT]):
             define_options(cls, init=init, kw_only=kw_only, not_fields=_NOT_OPTIONS)
         if cls.requires or cls.ensures or cls.idempotent:
             add_contract(cls)
-        if cls.open is not Pass.open:
+        if _has_open(cls):
             cls.has_setup = True
             _open_around_transform(cls)
         if register or (register is None and name is not None):
@@ -292,7 +292,7 @@ class Pass(Displayed, ABC, Generic[ModT]):
 
         These are the pass and those inside it that are enabled.
         """
-        if type(self).open is not Pass.open and self.opens_here(ctx):
+        if _has_open(type(self)) and self.opens_here(ctx):
             yield self
         for child in chain.from_iterable(self.branches()):
             if child.has_setup and is_enabled(child, ctx):
@@ -446,6 +446,11 @@ def is_enabled(pass_: Pass[Any], ctx: PassContext) -> bool:
     """Return whether a Sequential runs a pass, by its level and names."""
     in_level = pass_.info.opt_level <= ctx.opt_level or not ctx.required_pass.isdisjoint(pass_.all_names)
     return in_level and ctx.disabled_pass.isdisjoint(pass_.all_names)
+
+
+def _has_open(cls: Any) -> bool:
+    base: Any = Pass
+    return cls.open is not base.open
 
 
 _OPENS: Final = "__opens__"

@@ -7,7 +7,7 @@ from apass.core.adapter import ModT
 from apass.core.changes import tentative_changes
 from apass.core.context import PassContext, current_scope
 from apass.core.position import in_branch
-from apass.errors import PassDefinitionError
+from apass.errors import PassDefinitionError, UnknownAnswerError
 from apass.passes.alternatives import Alternatives
 from apass.passes.base import Pass
 from apass.passes.registry import register_pass
@@ -74,6 +74,9 @@ class First(Alternatives[ModT]):
                     with in_branch(str(index + 1)), tentative_changes() as changes:
                         result: Any = await work(mod, ctx)
                         changes.accept()
+                except UnknownAnswerError:
+                    # In the run that a replay repeats, the alternative may have succeeded.
+                    raise
                 except Exception as error:
                     failures[index] = error
                     if deadline is not None and not deadline.left():

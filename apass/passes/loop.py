@@ -95,4 +95,4 @@ class Loop(Combinator[ModT]):
 
 def module_key(mod: Any) -> tuple[type, str]:
     """Return type and fingerprint of a module, which are those of any equal module."""
-    return (type(mod), adapter_for(mod).fingerprint(mod))
+    return (mod.__class__, adapter_for(mod).fingerprint(mod))

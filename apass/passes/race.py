@@ -10,10 +10,12 @@ from anyio.abc import TaskGroup
 from apass.concurrency.coroutines import await_once, metered_task
 from apass.concurrency.shielding import flatten_errors
 from apass.core.adapter import ModT
+from apass.core.answers import Question, answer_to, tagged_codec
 from apass.core.changes import TentativeChanges, tentative_changes
-from apass.core.context import PassContext
+from apass.core.context import PassContext, current_scope
+from apass.core.named_callables import callable_name
 from apass.core.position import in_branch
-from apass.errors import PassDefinitionError, PassResultError
+from apass.errors import PassDefinitionError, PassResultError, UnknownAnswerError
 from apass.passes.alternatives import Alternatives
 from apass.passes.base import Pass
 from apass.passes.registry import register_pass
@@ -150,10 +152,11 @@ class _Contest(Generic[ModT]):
         # A cancellation that no scope requested is a failure: the alternative awaited something cancelled elsewhere.
         if isinstance(error, GeneratorExit) or (is_cancellation and anyio.current_effective_deadline() == -math.inf):
             raise error
-        if is_cancellation or isinstance(error, Exception):
+        if is_cancellation or (isinstance(error, Exception) and not isinstance(error, UnknownAnswerError)):
             self.failures[index] = error
             return
-        # KeyboardInterrupt, SystemExit and the like end the whole Race.
+        # KeyboardInterrupt, SystemExit and the like end the whole Race. So does a replay that lacks an answer: in the
+        # run that it repeats, the alternative may have won.
         self.fatal.append(error)
         self.group.cancel_scope.cancel()
 
@@ -179,8 +182,19 @@ async def score(pass_: Pass[ModT], key: Callable[[ModT], Any], mod: ModT, descri
         PassResultError: if it returns None or NaN, which cannot be ordered.
 
     """
+
+    async def call() -> Any:
+        return await await_once(key(mod), f"the key of pass {pass_.info.name!r}")
+
     try:
-        value = await await_once(key(mod), f"the key of pass {pass_.info.name!r}")
+        state = current_scope().state
+        if state.answers is None and not state.hooks.answers:
+            value = await call()
+        else:
+            # A key may measure on a device, and decides which result is taken.
+            name = callable_name(key) or str(getattr(key, "__qualname__", type(key).__qualname__))
+            question = Question("measurement", name, {"of": state.analyses.fingerprint(mod)})
+            value = await answer_to(state, question, call, tagged_codec())
         if value is None or (isinstance(value, float) and math.isnan(value)):
             raise PassResultError(
                 f"the key of pass {pass_.info.name!r} returned {value!r}; return a value that can be ordered"

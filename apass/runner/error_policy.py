@@ -14,7 +14,7 @@ from apass.core.diagnostics import Diagnostic, DiagnosticLevel
 from apass.core.info import PassInfo
 from apass.core.run import Run, current_module_name, current_run, note_whereabouts
 from apass.core.tracebacks import hidden_in_pytest
-from apass.errors import ExecutorError, PassResultError, PassTimeoutError
+from apass.errors import ExecutorError, PassResultError, PassTimeoutError, UnknownAnswerError
 from apass.util.text import text_of_error
 
 __all__ = ["Failures", "Fallback", "OnError", "note_failure", "watch_failures", "with_deadline", "with_error_policy"]
@@ -83,8 +83,9 @@ def with_error_policy(
         try:
             return await run_in_time(*args)
         except Exception as error:
-            # A pass that cannot be sent to a worker has not failed: it has never run.
-            if on_error == "raise" or isinstance(error, ExecutorError):
+            # A pass that cannot be sent to a worker has never run. One whose replay lacks an answer has not failed in
+            # the run that is replayed.
+            if on_error == "raise" or isinstance(error, ExecutorError | UnknownAnswerError):
                 raise
             current = current_run() or Run(info, None, module=current_module_name())
             note_whereabouts(error, current)

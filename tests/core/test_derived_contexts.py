@@ -36,7 +36,7 @@ WRONG_VALUE: Any = {"opt_level": "3"}
 WRONG_NAME: Any = {"level": 3}
 
 
-def settings_of(ctx: PassContext) -> dict[str, object]:
+def settings_of(ctx: PassContext) -> dict[str, Any]:
     """Return what a context was made from, except for its instruments."""
     return {name: getattr(ctx, name) for name in NAMES}
 

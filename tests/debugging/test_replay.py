@@ -10,6 +10,7 @@ import pytest
 
 import apass
 from apass import relay
+from apass.external import Service
 from apass.instruments import ReproducerInstrument, VerifyInstrument
 from apass.passes.registry import find_recipe
 from tests.helpers.failing_passes import FailOn, Strict, add_one, failing_passes
@@ -141,3 +142,39 @@ async def test_invalid_reproducers_raise(tmp_path: Path) -> None:
     (folder / "reproducer.json").write_text(json.dumps({**facts, "module_type": "nowhere:Module"}))
     with pytest.raises(apass.ReproducerError, match="no IR adapter for modules of type nowhere:Module"):
         await apass.replay(folder)
+
+
+async def test_replay_gives_the_recorded_answers(tmp_path: Path) -> None:
+    asked: list[object] = []
+
+    async def judge(question: object) -> str:
+        asked.append(question)
+        if len(asked) > 4:
+            raise OSError("the service is gone")
+        return "bad" if question == 7 else "good"
+
+    service: Service[object, str] = Service(judge, name="judge")
+
+    @apass.function_pass(opt_level=0)
+    async def Judge(func: int, mod: Module, ctx: apass.PassContext) -> int:
+        if await service.ask(func) == "bad":
+            raise ValueError(f"{func} is bad")
+        return func + 1
+
+    apass.register_pass("replay.Judge", Judge)
+    try:
+        folder = await reproducer(apass.Sequential([Judge, Judge]), {"f": 5, "g": 6}, tmp_path)
+        recorded = [json.loads(line) for line in (folder / "answers.jsonl").read_text().splitlines()[1:]]
+        # Without the answers that the first execution of the pass asked for.
+        assert [line["question"] for line in recorded] in ([7], [6, 7])
+        result = await apass.replay(folder, "replay.Judge")
+        assert (result.verdict, repr(result.error)) == (apass.Verdict.SAME, "ValueError('7 is bad')")
+        reduced = await apass.reduce(folder, "replay.Judge")
+        assert (reduced.after.functions, (reduced.folder / "module.json").read_text()) == (1, '{"g": 7}')
+        assert (await apass.replay(reduced.folder, "replay.Judge")).verdict is apass.Verdict.SAME
+        other = await apass.replay(folder, apass.Sequential([add_one, add_one, Judge]))
+        assert isinstance(other.error, apass.UnknownAnswerError)
+        other = await apass.replay(folder, apass.Sequential([add_one, add_one, Judge]), unknown_answers="ask")
+        assert "OSError('the service is gone')" in repr(other.error)
+    finally:
+        apass.unregister_pass("replay.Judge")

@@ -4,12 +4,11 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from apass import ModulePass, PassContext, Sequential, optimize_all
-from apass.executors import Executor, ProcessExecutor, ThreadExecutor
-from apass.executors.interpreters import InterpreterExecutor
 from tests.executors.opening import (
     InProcess,
     InThread,
@@ -25,14 +24,19 @@ from tests.executors.opening import (
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 OWN = str(os.getpid())
+Name = Literal["thread", "process", "interpreter"]
 every_executor = pytest.mark.parametrize(
     "executor",
     [
-        ThreadExecutor(workers=2),
-        ProcessExecutor(workers=2),
-        *([InterpreterExecutor(workers=2)] if sys.version_info >= (3, 13) else []),
+        "thread",
+        "process",
+        pytest.param(
+            "interpreter",
+            marks=pytest.mark.skipif(
+                sys.version_info < (3, 13), reason="the interpreter executor requires Python 3.13"
+            ),
+        ),
     ],
-    ids=repr,
 )
 
 
@@ -51,22 +55,22 @@ def assert_balanced(lines: Sequence[str], events: Sequence[str]) -> None:
 
 
 @every_executor
-async def test_bodies_share_what_their_worker_opens(executor: Executor, tmp_path: Path) -> None:
+async def test_bodies_share_what_their_worker_opens(executor: Name, tmp_path: Path) -> None:
     log = tmp_path / "log"
     mod = {f"f{i}": i for i in range(8)}
     async with PassContext(executor=executor):
         assert await LogFunctions(str(log))(mod) == {name: func + 1 for name, func in mod.items()}
     lines = lines_of(log)
     assert_balanced(lines, [f"body {i}" for i in range(8)])
-    if isinstance(executor, ThreadExecutor):
+    if executor == "thread":
         assert (lines[0], lines[-1], len(lines)) == (f"{OWN} open", f"{OWN} close", 10)
-    elif isinstance(executor, ProcessExecutor):
+    elif executor == "process":
         # The program does not open what only its workers use.
         assert not any(line.startswith(OWN) for line in lines)
 
 
 @every_executor
-async def test_error_in_a_worker_closes_the_pass(executor: Executor, tmp_path: Path) -> None:
+async def test_error_in_a_worker_closes_the_pass(executor: Name, tmp_path: Path) -> None:
     log = tmp_path / "log"
     async with PassContext(executor=executor):
         with pytest.raises(ValueError, match="13"):
@@ -77,7 +81,7 @@ async def test_error_in_a_worker_closes_the_pass(executor: Executor, tmp_path: P
 @every_executor
 @pytest.mark.parametrize("kind", [LogModule, LogModuleLater])
 async def test_module_pass_is_opened_where_it_runs(
-    executor: Executor, kind: type[LogModule | LogModuleLater], tmp_path: Path
+    executor: Name, kind: type[LogModule | LogModuleLater], tmp_path: Path
 ) -> None:
     log = tmp_path / "log"
     pass_: ModulePass[Module] = kind(str(log))

@@ -1,6 +1,6 @@
 """`MinimumPoint`: the best module of all rounds, and when they end."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import anyio
 import pytest
@@ -12,6 +12,16 @@ import apass
 from apass import MinimumPoint, PassContext, PassResultError
 from apass.core.changes import CHANGES, ChangeLog
 from tests.helpers.combinators import Module, backends, error_of, stepping, waiting
+
+
+def rated(keys: Sequence[int]) -> Callable[[Module], int]:
+    """Return a key function that looks the number of a module up."""
+
+    def key(mod: Module) -> int:
+        index: int = mod["f"]
+        return keys[index]
+
+    return key
 
 
 @backends
@@ -27,7 +37,7 @@ def test_minimum_point_equals_a_plain_loop(
 ) -> None:
     async def key(mod: Module) -> int:
         await checkpoint()
-        return keys[mod["f"]]
+        return rated(keys)(mod)
 
     best = state = start
     since = 0
@@ -51,9 +61,9 @@ async def test_input_is_returned_if_nothing_is_better() -> None:
 @pytest.mark.anyio
 async def test_rounds_go_on_from_worse_modules() -> None:
     keys = [5, 6, 7, 1, 9, 9, 9]
-    pass_ = MinimumPoint([stepping([1, 2, 3, 4, 5, 6, 6])], key=lambda mod: keys[mod["f"]], backtrack_depth=3)
+    pass_ = MinimumPoint([stepping([1, 2, 3, 4, 5, 6, 6])], key=rated(keys), backtrack_depth=3)
     assert await pass_({"f": 0}) == {"f": 3}
-    pass_ = MinimumPoint([stepping([1, 2, 3, 4, 5, 6, 6])], key=lambda mod: keys[mod["f"]], backtrack_depth=2)
+    pass_ = MinimumPoint([stepping([1, 2, 3, 4, 5, 6, 6])], key=rated(keys), backtrack_depth=2)
     assert await pass_({"f": 0}) == {"f": 0}
 
 
@@ -62,18 +72,21 @@ async def test_only_changes_up_to_the_best_count() -> None:
     log = ChangeLog()
     CHANGES.set(log)
     keys = [5, 4, 7, 7, 7]
-    await MinimumPoint([stepping([1, 2, 3, 4, 4])], lambda mod: keys[mod["f"]], backtrack_depth=2)({"f": 0})
+    await MinimumPoint([stepping([1, 2, 3, 4, 4])], rated(keys), backtrack_depth=2)({"f": 0})
     CHANGES.set(None)
     assert log.changed == {"Step": 1}
 
 
 @pytest.mark.anyio
 async def test_key_that_cannot_be_ordered_raises() -> None:
+    def unordered(mod: Module) -> float:
+        return float("nan") if mod["f"] else 0
+
     error = await error_of(MinimumPoint([stepping([1, 1])], key=lambda mod: None), {"f": 0})
     assert isinstance(error, PassResultError)
     assert str(error) == "the key of pass 'MinimumPoint' returned None; return a value that can be ordered"
     assert error.__notes__ == ["in the key function, for the input module", "in pass 'MinimumPoint'"]
-    error = await error_of(MinimumPoint([stepping([1, 1])], key=lambda mod: [0, float("nan")][mod["f"]]), {"f": 0})
+    error = await error_of(MinimumPoint([stepping([1, 1])], key=unordered), {"f": 0})
     assert error.__notes__ == ["in the key function, for the result of round 1", "in pass 'MinimumPoint'"]
 
 
@@ -85,7 +98,7 @@ async def test_budget_returns_the_best_so_far(idle_clock: None) -> None:
         await anyio.sleep(1)
         return {"f": mod["f"] + 1}
 
-    pass_ = MinimumPoint([waiting("Step", step)], key=lambda mod: keys[mod["f"]], budget=2.5)
+    pass_ = MinimumPoint([waiting("Step", step)], key=rated(keys), budget=2.5)
     async with PassContext() as ctx:
         assert await pass_({"f": 0}) == {"f": 1}
     assert [one.message for one in ctx.diag_ctx.diagnostics] == [

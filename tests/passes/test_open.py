@@ -208,9 +208,9 @@ async def test_error_of_closing_is_raised_or_noted() -> None:
 @pytest.mark.anyio
 async def test_failing_manager_cancels_the_run(idle_clock: None) -> None:
     error = await error_of(Sequential([Double(), Scripted("background")]), {"f": 1})
-    while isinstance(error, BaseExceptionGroup):
-        (error,) = error.exceptions
-    assert (type(error), error.args) == (KeyError, ("background",))
+    # The task group of the pass makes a group of it.
+    assert repr(error).startswith("ExceptionGroup(")
+    assert "KeyError('background')" in repr(error)
     assert LOG == ["open a", "a 1", "close a"]
     with pytest.raises(BaseExceptionGroup):
         await apass.optimize_all([{"f": 1}], Scripted("background"))
@@ -291,9 +291,14 @@ async def test_deadline_limits_opening() -> None:
     assert LOG == ["open a", "close a"]
 
 
+def _takes_no_context(self: object) -> None:
+    """Stand for an `open` with the wrong parameters."""
+
+
 @pytest.mark.anyio
 async def test_opener_of_another_kind_is_an_error() -> None:
-    wrong: Any = lambda ctx: 3  # noqa: E731
+    def wrong(ctx: PassContext) -> Any:
+        return 3
 
     @apass.module_pass(opt_level=0, open=wrong)
     def Wrong(mod: Module, ctx: PassContext) -> Module:
@@ -309,7 +314,7 @@ async def test_opener_of_another_kind_is_an_error() -> None:
     with pytest.raises(PassDefinitionError, match=r"open must be a function \(ctx\) with one `yield`, not 3"):
         apass.module_pass(opt_level=0, open=not_callable)
     with pytest.raises(PassDefinitionError, match=r"open of class Bad takes \(self\), expected \(self, ctx\)"):
-        type("Bad", (ModulePass,), {"open": lambda self: None, "transform_module": lambda self, mod, ctx: mod})
+        type("Bad", (ModulePass,), {"open": _takes_no_context})
 
 
 @pytest.mark.anyio

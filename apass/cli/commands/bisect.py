@@ -15,7 +15,7 @@ from apass.cli.inputs import check_model_file
 from apass.cli.options import with_options
 from apass.cli.output_files import OutputError, cannot_write
 from apass.cli.planning import default_pipeline, pipeline_text, read_pipeline
-from apass.cli.settings import ConfigOptions, PipelineOption, make_context
+from apass.cli.settings import PipelineOption, ReplayOptions, make_context
 from apass.cli.terminal import echo
 from apass.cli.user_modules import LoadOption
 from apass.core.run import enter_module
@@ -28,7 +28,7 @@ app: Final = typer.Typer(add_completion=False)
 
 
 @app.command("bisect", epilog="Example:\n\napass bisect model.onnx --check 'python check.py {}'")
-@with_options(ConfigOptions)
+@with_options(ReplayOptions)
 def bisect(
     *,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file; the check must accept it.")],
@@ -43,7 +43,7 @@ def bisect(
         typer.Option(metavar="SECONDS", min=0.01, help="Kill a check that takes longer; the model counts as bad."),
     ] = None,
     pipeline: PipelineOption = None,
-    options: tuple[ConfigOptions],
+    options: tuple[ReplayOptions],
     output: Annotated[
         Path | None,
         typer.Option(

@@ -386,7 +386,9 @@ class _Run:
         # This process does not know which files a lost worker has replaced.
         if options.journal is not None or self._results.in_place:
             return 0
-        # Instruments, also those of debug mode, report to this process.
+        # Instruments, also those of debug mode and of --record, report to this process.
+        if self._context.record is not None or self._context.replay_answers is not None:
+            return 0
         if any(map(options_in_use, self._observers)) or PassContext(debug=self._context.debug or None).debug:
             return 0
         cores, models = min(usable_cores(), options.jobs), len(self._jobs)

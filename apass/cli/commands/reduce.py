@@ -10,6 +10,7 @@ from rich.console import Console
 from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.output_files import OutputError, cannot_write
+from apass.cli.settings import UnknownAnswers, UnknownAnswersOption
 from apass.cli.terminal import echo
 from apass.cli.user_modules import LoadOption
 from apass.core.user_modules import load_options
@@ -38,6 +39,7 @@ def reduce(
         typer.Option(metavar="SECONDS", min=0, help="Stop after this time, with the smallest module so far."),
     ] = None,
     isolate: Annotated[bool, typer.Option("--isolate", help="Run each attempt in a separate process.")] = False,
+    unknown_answers: UnknownAnswersOption = UnknownAnswers.ERROR,
     _load: LoadOption = None,
 ) -> None:
     """Write a smaller reproducer, with which the pass fails in the same way.
@@ -60,6 +62,7 @@ def reduce(
                     output=output,
                     report=line.report,
                     on_try=line.update,
+                    unknown_answers=unknown_answers.value,
                 )
             except OSError as error:
                 raise OutputError(cannot_write("reduce", output or folder, error)) from None

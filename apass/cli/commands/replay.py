@@ -9,6 +9,7 @@ import typer
 from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.exit_status import FAILED
+from apass.cli.settings import UnknownAnswers, UnknownAnswersOption
 from apass.cli.terminal import echo
 from apass.cli.user_modules import LoadOption
 from apass.debugging.replay import Replay, Verdict
@@ -30,9 +31,12 @@ def replay(
     backend: Annotated[
         str | None, typer.Option("--backend", help=r"Set the event loop: asyncio or trio \[the recorded one].")
     ] = None,
+    unknown_answers: UnknownAnswersOption = UnknownAnswers.ERROR,
     _load: LoadOption = None,
 ) -> None:
     """Run the failed pass of a reproducer on the recorded module and context.
+
+    The answers that the pass asked for are given again.
 
     Exit status: 0 if it succeeds, 1 if it fails in the same way, 2 if it cannot be run, 3 if it fails differently.
     """
@@ -44,7 +48,7 @@ def replay(
         results: list[Replay] = []
 
         async def work() -> None:
-            results.append(await run_again(folder))
+            results.append(await run_again(folder, unknown_answers=unknown_answers.value))
 
         with warnings_as_lines():
             run_until_interrupted(work, loop)

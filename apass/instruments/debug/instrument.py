@@ -306,7 +306,7 @@ def with_debug_instruments(
 
 
 def mark_used(instruments: Sequence[object]) -> None:
-    """Record that a context is used without being entered: another one is derived from it."""
+    """Record that another context is derived from one, which is a use of it."""
     for instrument in instruments:
         if isinstance(instrument, DebugInstrument):
             instrument.unused_since = None

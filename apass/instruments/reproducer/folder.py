@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from apass.core.adapter import adapter_by_name, adapter_for, facts_of, load_with_facts, suffix_of
+from apass.core.answers import ANSWERS_FILE
 from apass.core.context import PassContext
 from apass.errors import ReproducerError
 from apass.instruments.reproducer.reading import Record, check_bare_name, read_record
@@ -161,6 +162,8 @@ class Reproducer:
     """The class of the module, as `package.module:Class`."""
     module_file: str | None
     """The file with the module as it was before the pass; None if it could not be written."""
+    answers_file: str | None = None
+    """The file with the answers that the pass asked for, as `RecordedAnswers` reads it; None if it asked for none."""
     facts: Any
     """Additional data that the adapter needs to restore the module (see `dump_module`)."""
     trouble: str | None
@@ -206,7 +209,9 @@ def load_module(kind: str, data: bytes, facts: Any) -> Any:
     return load_with_facts(adapter, data, facts)
 
 
-def write_reproducer(folder: Path, reproducer: Reproducer, data: bytes | None, cause: BaseException | str) -> Path:
+def write_reproducer(
+    folder: Path, reproducer: Reproducer, data: bytes | None, cause: BaseException | str, answers: bytes | None = None
+) -> Path:
     """Write a reproducer folder and return its path.
 
     The path is `folder`, or `folder~2` and so on if the name is taken.
@@ -228,6 +233,8 @@ def write_reproducer(folder: Path, reproducer: Reproducer, data: bytes | None, c
         write_whole(part / TRACEBACK, text.encode(errors="backslashreplace"))
         if data is not None and reproducer.module_file is not None:
             write_whole(part / reproducer.module_file, data)
+        if answers is not None and reproducer.answers_file is not None:
+            write_whole(part / reproducer.answers_file, answers)
         return _rename(part, folder)
     except BaseException as error:
         shutil.rmtree(part, ignore_errors=True)
@@ -258,18 +265,21 @@ def read_reproducer(folder: Path) -> Reproducer:
     failure, context = record.record("failure"), record.record("context")
     types: dict[str, Any] = {field.name: field.type for field in fields(Reproducer)}
     values = {
-        name: record.field(name, tp) for name, tp in types.items() if name not in ("failure", "context", "loaded")
+        name: record.field(name, tp)
+        for name, tp in types.items()
+        if name not in ("failure", "context", "loaded", "answers_file")
     }
     record.choice("backend", ("asyncio", "trio"))
     record.choice("verify", (None, "changed", "always"))
     try:
-        check_bare_name(values["module_file"], (FACTS, TRACEBACK))
+        check_bare_name(values["module_file"], (FACTS, TRACEBACK, ANSWERS_FILE))
     except ValueError as error:
         raise record.error("module_file", str(error)) from None
     return Reproducer(
         **values,
-        # Version 0.1.0 did not write it at first.
+        # Version 0.1.0 did not write these at first.
         loaded=record.field("loaded", types["loaded"], default=()),
+        answers_file=record.choice("answers_file", (None, ANSWERS_FILE), default=None),
         failure=Failure(type=failure.field("type", str), message=failure.field("message", str)),
         context=ContextSettings.read(context),
     )

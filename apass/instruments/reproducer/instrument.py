@@ -5,11 +5,13 @@ from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final, Self, cast
+from weakref import WeakKeyDictionary
 
 import anyio
 from anyio.to_thread import run_sync
 
 from apass.core.adapter import adapter_for
+from apass.core.answers import ANSWERS_FILE, Answer
 from apass.core.context import PassContext
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
@@ -18,6 +20,7 @@ from apass.core.position import Position, PositionTracker
 from apass.core.run import Run, RunNote, Whereabouts, current_run
 from apass.core.user_modules import loaded_user_modules
 from apass.errors import ApassError, WorkerLostError
+from apass.instruments.answers import answers_text
 from apass.instruments.reproducer.folder import (
     ContextSettings,
     Failure,
@@ -29,6 +32,7 @@ from apass.instruments.reproducer.folder import (
 from apass.instruments.support.paths import FolderNames, file_name
 from apass.instruments.verify import VerifyInstrument
 from apass.passes.base import Pass
+from apass.passes.sequential import Sequential
 from apass.pipelines.resume import rest_of
 
 __all__ = ["ReproducerInstrument"]
@@ -46,6 +50,8 @@ class ReproducerInstrument:
     - A cancelled pass has not failed, so it gets no folder.
     - While passes run, only their positions are stored. The module comes from the failure hook: modules are immutable,
       so it is the input of the pass. A pass that violates this and changes its input in place gets the changed module.
+    - The folder holds the answers of services, child processes, analyses and measurements that the pass asked for. So
+      the pass fails in the same way without them.
     - Each folder is written under a temporary name and then renamed, without blocking the event loop. A cancellation
       does not interrupt the write.
     - If the adapter cannot write a module, the folder has no module file and states the reason.
@@ -69,6 +75,8 @@ class ReproducerInstrument:
         self._names = FolderNames()
         self._positions = PositionTracker()
         self._written: list[Path] = []
+        self._answers: WeakKeyDictionary[Run, list[Answer]] = WeakKeyDictionary()
+        """The answers that each running pass asked for."""
         self._lock = Lock()
 
     @property
@@ -128,6 +136,15 @@ class ReproducerInstrument:
         if run is not None:
             self._positions.begin(run)
 
+    def on_answer(self, answer: Answer) -> None:
+        """Keep the answer until the passes that asked for it have ended."""
+        runs = () if answer.run is None else (answer.run.body_of or answer.run).lineage
+        with self._lock:
+            for run in runs:
+                # A Sequential asks for nothing itself. It would keep the answers of all passes.
+                if not isinstance(run.pass_, Sequential):
+                    self._answers.setdefault(run.body_of or run, []).append(answer)
+
     async def run_after_pass_failed(self, mod: Any, info: PassInfo, error: BaseException) -> None:
         """Write the folder, unless an inner pass has already written one for this error."""
         run = current_run()
@@ -147,10 +164,11 @@ class ReproducerInstrument:
 
     async def _write(self, mod: Any, run: Run, position: Position, error: Exception) -> Path:
         ctx, backend = PassContext.current(), _backend()
-        rest = _rest(run, position, ctx)
+        rest, answers = _rest(run, position, ctx), self._answers.get(run, [])
 
         def write() -> Path:
-            return write_reproducer(self._folder(position), *_reproducer(mod, run, position, ctx, backend, rest, error))
+            written = _reproducer(mod, run, position, ctx, backend, rest, error, answers)
+            return write_reproducer(self._folder(position), *written)
 
         # An adapter that is not thread-safe is called on the event loop, which blocks it.
         return await run_sync(write) if adapter_for(mod).thread_safe else write()
@@ -168,8 +186,15 @@ class _FolderNote(RunNote):
 
 
 def _reproducer(
-    mod: Any, run: Run, position: Position, ctx: PassContext, backend: str, rest: str | None, error: Exception
-) -> tuple[Reproducer, bytes | None, Exception]:
+    mod: Any,
+    run: Run,
+    position: Position,
+    ctx: PassContext,
+    backend: str,
+    rest: str | None,
+    error: Exception,
+    answers: Sequence[Answer] = (),
+) -> tuple[Reproducer, bytes | None, Exception, bytes]:
     pass_: Any = run.pass_
     trouble: list[str] = []
     pipeline, data, file, facts = None, None, None, None
@@ -198,10 +223,11 @@ def _reproducer(
         versions=dict(versions()),
         module_type=f"{type(mod).__module__}:{type(mod).__qualname__}",
         module_file=file,
+        answers_file=ANSWERS_FILE if answers else None,
         facts=facts,
         trouble="; ".join(trouble) or None,
     )
-    return reproducer, data, error
+    return reproducer, data, error, answers_text(answer.as_text() for answer in answers).encode()
 
 
 def _rest(run: Run, position: Position, ctx: PassContext) -> str | None:

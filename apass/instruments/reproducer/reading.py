@@ -54,9 +54,9 @@ class Record:
         """Return a field that is an object."""
         return Record(f"{self._location}, field {name!r},", self.field(name, Mapping[str, Any]))
 
-    def choice(self, name: str, choices: tuple[str | None, ...]) -> Any:
+    def choice(self, name: str, choices: tuple[str | None, ...], default: Any = ...) -> Any:
         """Return a field that has one of some values."""
-        value = self.field(name, str | None)
+        value = self.field(name, str | None, default)
         if value not in choices:
             expected = ", ".join("null" if choice is None else choice for choice in choices)
             raise self.error(name, f"expected one of {expected}, got {value!r}")

@@ -1,0 +1,72 @@
+"""`AnswerRecorder` and replays with child processes, in workers, and beside other instruments."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import apass
+from apass import PassContext, optimize_all
+from apass.core.answers import ANSWERS_FILE
+from apass.executors import Executor, ProcessExecutor, ThreadExecutor
+from apass.external import ProcessHelper, run_process
+from apass.instruments import AnswerRecorder
+from tests.executors.asking_children import AskChild, Module
+
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
+
+
+async def test_child_processes_are_not_started_in_a_replay(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    program = f"import sys; open({str(started)!r}, 'a').write('x'); print(sys.stdin.read()[::-1])"
+    loop = f"open({str(started)!r}, 'a').write('y')\nwhile True: print(input().upper())"
+
+    async def both() -> tuple[bytes, str]:
+        async with ProcessHelper([sys.executable, "-uc", loop]) as helper:
+            return await run_process([sys.executable, "-c", program], b"abc"), await helper.ask("abc")
+
+    async with PassContext(record=tmp_path / "answers"):
+        assert await both() == (b"cba\n", "ABC")
+    async with PassContext(replay_answers=tmp_path / "answers"):
+        assert await both() == (b"cba\n", "ABC")
+    assert sorted(started.read_text()) == ["x", "y"]
+
+
+@pytest.mark.parametrize("executor", [None, ThreadExecutor(workers=2), ProcessExecutor(workers=2)], ids=repr)
+async def test_workers_record_and_replay(executor: Executor | None, tmp_path: Path) -> None:
+    modules: dict[str, Module] = {"one": {"f": "a", "g": "b"}, "two": {"f": "c"}}
+    expected = {"one": {"f": "A", "g": "B"}, "two": {"f": "C"}}
+    counts = tmp_path / "counts"
+    pass_ = AskChild(str(counts))
+    async with PassContext(record=tmp_path / "answers"):
+        assert await optimize_all(modules, pass_, executor=executor) == expected
+    asked = counts.read_text()
+    assert sorted(asked) == ["a", "b", "c"]
+    async with PassContext(replay_answers=tmp_path / "answers"):
+        assert await optimize_all(modules, pass_, executor=executor) == expected
+    assert counts.read_text() == asked
+
+
+async def test_context_entered_by_many_tasks_has_one_file(tmp_path: Path) -> None:
+    recorder = AnswerRecorder(tmp_path)
+    ctx = PassContext(instruments=[recorder])
+    async with ctx:
+        async with ctx:
+            await apass.answer_of("board", 1, _one)
+        await apass.answer_of("board", 2, _one)
+    async with ctx:
+        await apass.answer_of("board", 3, _one)
+    assert len(apass.RecordedAnswers(tmp_path)) == 3
+    assert recorder.path == tmp_path / ANSWERS_FILE
+
+
+async def _one() -> int:
+    return 1
+
+
+async def test_full_disk_fails_the_run(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(apass.AnswersError, match="cannot record answers in"):
+        async with PassContext(record=file / "folder"):
+            pass
