@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from apass.batch.journal import Journal
     from apass.batch.optimize import optimize_all
     from apass.batch.stream import Outcome, OutcomeStream, optimize_stream
+    from apass.concurrency.interleaving import Schedule
     from apass.concurrency.single_flight import SingleFlight
     from apass.core.adapter import FunctionKind, IRAdapter, adapter_for, register_adapter
     from apass.core.analysis import Analysis, analysis
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from apass.debugging.bisect import Bisected, bisect
     from apass.debugging.reduce import Reduced, reduce
     from apass.debugging.replay import Replay, Verdict, replay
+    from apass.debugging.stress import Stressed, stress
     from apass.display.view import View, diff, view
     from apass.errors import (
         AdapterError,
@@ -143,6 +145,8 @@ else:
             "apass.core.run": ["Run", "current_module_name", "current_run"],
             "apass.debugging.bisect": ["Bisected", "bisect"],
             "apass.debugging.reduce": ["Reduced", "reduce"],
+            "apass.concurrency.interleaving": ["Schedule"],
+            "apass.debugging.stress": ["Stressed", "stress"],
             "apass.debugging.replay": ["Replay", "Verdict", "replay"],
             "apass.display.view": ["View", "diff", "view"],
             "apass.errors": [
@@ -311,10 +315,12 @@ __all__ = [
     "ReproducerError",
     "ResumeError",
     "Run",
+    "Schedule",
     "Sequential",
     "ServiceTimeoutError",
     "SingleFlight",
     "Span",
+    "Stressed",
     "UnknownAnswerError",
     "UnknownCallableError",
     "UnknownConfigError",
@@ -365,6 +371,7 @@ __all__ = [
     "replay",
     "rest_of",
     "run",
+    "stress",
     "to_tvm",
     "unregister_callable",
     "unregister_pass",

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from apass.cli.completion import complete_pass, complete_pipeline
+from apass.concurrency.interleaving import Schedule
 from apass.core.answers import RecordedAnswers
 from apass.core.config import find_option
 from apass.core.context import PassContext
@@ -31,6 +32,7 @@ __all__ = [
     "UnknownAnswersOption",
     "check_pass_names",
     "make_context",
+    "schedule_text",
     "seconds_of",
 ]
 
@@ -157,6 +159,16 @@ class ReplayOptions(ConfigOptions):
 class ContextOptions(ReplayOptions):
     """All options of the context."""
 
+    schedule: Annotated[
+        str | None,
+        typer.Option(
+            "--schedule",
+            metavar="SEED[:FUNCTIONS]",
+            help="Draw the order of the steps of concurrent bodies from a seed, as `apass stress` prints it.",
+            rich_help_panel=PASSES_PANEL,
+        ),
+    ] = None
+    """The schedule of concurrent bodies; None is the order of the event loop."""
     record: Annotated[
         Path | None,
         typer.Option(
@@ -204,8 +216,23 @@ def make_context(
         deadline=seconds_of("--deadline", options.deadline),
         debug=options.debug or None,
         record=options.record,
+        schedule=None if options.schedule is None else _schedule(options.schedule),
         replay_answers=None if folder is None else RecordedAnswers(folder, unknown=options.unknown_answers.value),
     )
+
+
+def schedule_text(schedule: Schedule) -> str:
+    """Return a schedule as `--schedule` reads it."""
+    functions = "" if schedule.functions is None else f":{','.join(schedule.functions)}"
+    return f"{schedule.seed}{functions}"
+
+
+def _schedule(text: str) -> Schedule:
+    seed, colon, functions = text.partition(":")
+    try:
+        return Schedule(int(seed), tuple(filter(None, functions.split(","))) if colon else None)
+    except ValueError:
+        raise InputError(f"--schedule must be SEED or SEED:FUNCTION,FUNCTION, got {text!r}") from None
 
 
 def seconds_of(option: str, value: float | None) -> float | None:

@@ -15,6 +15,7 @@ import anyio
 from anyio.lowlevel import RunVar
 
 from apass.concurrency.coroutines import is_awaitable
+from apass.concurrency.interleaving import Schedule
 from apass.concurrency.shielding import Call, flatten_errors, run_shielded
 from apass.core.adapter import never_modules
 from apass.core.analysis import Analysis
@@ -77,6 +78,7 @@ class ContextOptions(TypedDict, total=False):
     debug: bool | None
     record: Path | str | None
     replay_answers: RecordedAnswers | Path | str | None
+    schedule: int | Schedule | None
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -113,6 +115,8 @@ class PassContext(Displayed):
             (None). It adds an `AnswerRecorder` to the instruments.
         replay_answers: the folder of a recorded run, or `RecordedAnswers`, whose answers are given instead of asking
             (None).
+        schedule: a seed, or a `Schedule`, from which the order of the steps of concurrent bodies is drawn (None, the
+            order of the event loop). The same seed repeats the order; see `apass.testing.interleave`.
 
     Raises:
         TypeError: if a value is of the wrong type, or an instrument has a misspelt hook.
@@ -141,6 +145,7 @@ class PassContext(Displayed):
         "opt_level",
         "replay_answers",
         "required_pass",
+        "schedule",
         "store",
         "strict",
     )
@@ -171,6 +176,8 @@ class PassContext(Displayed):
     """Whether the instruments of debug mode are added to those of the user."""
     replay_answers: RecordedAnswers | None
     """Answers that are given instead of asking; None if all questions are asked."""
+    schedule: Schedule | None
+    """The order of the steps of concurrent bodies; None is that of the event loop."""
     _state: ContextState
 
     def __init__(
@@ -191,6 +198,7 @@ class PassContext(Displayed):
         debug: bool | None = None,
         record: Path | str | None = None,
         replay_answers: RecordedAnswers | Path | str | None = None,
+        schedule: int | Schedule | None = None,
     ) -> None:
         if isinstance(opt_level, bool) or not isinstance(opt_level, int):
             raise TypeError(f"opt_level must be an int, not {opt_level!r}")
@@ -206,6 +214,10 @@ class PassContext(Displayed):
             raise TypeError(f"diag_ctx must be a DiagnosticContext, not {diag_ctx!r}")
         if not isinstance(strict, bool):
             raise TypeError(f"strict must be True or False, not {strict!r}")
+        if isinstance(schedule, int) and not isinstance(schedule, bool):
+            schedule = Schedule(schedule)
+        if not isinstance(schedule, Schedule | None):
+            raise TypeError(f"schedule must be a seed (an int) or a Schedule, not {schedule!r}")
         if not isinstance(debug, bool | None):
             raise TypeError(f"debug must be True, False or None, not {debug!r}")
         _set_field(self, "opt_level", opt_level)
@@ -230,9 +242,10 @@ class PassContext(Displayed):
             given = _debugging().with_debug_instruments(chosen, must_be_entered=bool(chosen or config or debug))
         hooks = Hooks.of(given)
         tolerant = None if store is None else FaultTolerantStore(store)
-        _set_field(self, "_state", ContextState(hooks, max_concurrency, tolerant, strict))
+        _set_field(self, "_state", ContextState(hooks, max_concurrency, tolerant, strict, schedule))
         self._state.chosen_instruments = chosen
         _set_field(self, "replay_answers", answers)
+        _set_field(self, "schedule", schedule)
         self._state.answers = None if answers is None else AnswerCursor(answers)
 
     @property
@@ -320,6 +333,7 @@ class PassContext(Displayed):
             "strict": self.strict,
             "debug": self.debug,
             "replay_answers": self.replay_answers,
+            "schedule": self.schedule,
             **options,
         }
         return PassContext(**merged)

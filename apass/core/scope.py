@@ -6,7 +6,7 @@ from typing import Final, Generic, Protocol, Self, TypeVar, final
 
 from anyio import Lock
 
-from apass.concurrency.interleaving import make_scheduler
+from apass.concurrency.interleaving import Schedule, make_scheduler
 from apass.concurrency.scheduler import LoopScheduler
 from apass.core.analysis_manager import AnalysisManager
 from apass.core.answers import AnswerCursor
@@ -63,7 +63,12 @@ class ContextState:
     )
 
     def __init__(
-        self, hooks: Hooks, max_concurrency: int | None, store: FaultTolerantStore | None, strict: bool
+        self,
+        hooks: Hooks,
+        max_concurrency: int | None,
+        store: FaultTolerantStore | None,
+        strict: bool,
+        schedule: Schedule | None,
     ) -> None:
         self.hooks: Hooks = hooks
         """The hooks of the instruments in force; `override_instruments` replaces them."""
@@ -76,7 +81,7 @@ class ContextState:
         # A set rather than a count: adding and discarding is atomic, and several threads may enter one context.
         self.scopes: Final[set[object]] = set()
         """The entries of the context that have not been left; the instruments are entered if there is one."""
-        self.scheduler: Final[LoopScheduler] = make_scheduler(max_concurrency)
+        self.scheduler: Final[LoopScheduler] = make_scheduler(max_concurrency, schedule)
         """The slots and the time slice that the function bodies of the context share."""
         self.store: Final = store
         """Where results are kept beyond the context; None if nowhere."""

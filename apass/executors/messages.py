@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from apass.concurrency.interleaving import Schedule
 from apass.core.adapter import (
     IRAdapter,
     adapter_for,
@@ -105,6 +106,8 @@ class ContextMessage:
     """Whether the context is in debug mode."""
     replay_answers: RecordedAnswers | None
     """The answers that are given instead of asking; a worker reads the file again."""
+    schedule: Schedule | None
+    """The order of the steps of concurrent bodies."""
 
     @staticmethod
     def of(ctx: PassContext) -> "ContextMessage":
@@ -120,6 +123,7 @@ class ContextMessage:
             ctx.strict,
             ctx.debug,
             ctx.replay_answers,
+            ctx.schedule,
         )
 
     def open(
@@ -141,6 +145,7 @@ class ContextMessage:
             debug=self.debug,
             store=store,
             replay_answers=self.replay_answers,
+            schedule=self.schedule,
         )
 
 

@@ -20,7 +20,7 @@ from apass.concurrency.coroutines import METER, finish_in, is_awaitable, metered
 from apass.concurrency.interleaving import InterleavingScheduler
 from apass.concurrency.scheduler import LoopScheduler
 from apass.concurrency.shielding import flatten_errors
-from apass.core.run import RUN, Run, RunCursor, note_whereabouts
+from apass.core.run import RUN, Run, RunCursor, current_run, note_whereabouts
 from apass.core.tracebacks import hidden_in_pytest
 from apass.errors import PassResultError
 
@@ -70,7 +70,9 @@ async def run_inline(body: Body, batch: FunctionBatch) -> Mapping[str, Any]:
 
     """
     if isinstance(batch.scheduler, InterleavingScheduler):
-        body, batch = _interleaved(body, batch, batch.scheduler)
+        order = batch.scheduler.order(batch.names, _label(batch.run))
+        names, funcs = [batch.names[index] for index in order], [batch.funcs[index] for index in order]
+        batch = replace(batch, names=names, funcs=funcs)
     mod, ctx, scheduler = batch.mod, batch.ctx, batch.scheduler
     cursor = RunCursor(batch.run, mod)
     fresh = copy_context()
@@ -115,7 +117,8 @@ async def run_concurrently(body: Body, batch: FunctionBatch) -> Mapping[str, Any
 
     """
     if isinstance(batch.scheduler, InterleavingScheduler):
-        body, batch = _interleaved(body, batch, batch.scheduler)
+        run = batch.run
+        body = batch.scheduler.interleaved(body, batch.names, run.info.name, _label(run), _current_function)
     fan_out = _FanOut(body, batch)
     # A task group costs as much as ten bodies; a single body needs none.
     await (fan_out.run_as_caller() if len(batch.funcs) == 1 else fan_out.run())
@@ -131,10 +134,16 @@ async def run_concurrently(body: Body, batch: FunctionBatch) -> Mapping[str, Any
     return changed
 
 
-def _interleaved(body: Body, batch: FunctionBatch, scheduler: InterleavingScheduler) -> tuple[Body, FunctionBatch]:
-    """Return a body that pauses at random, and the batch in random order."""
-    names, funcs = scheduler.shuffle(batch.names, batch.funcs)
-    return scheduler.interleaved(body), replace(batch, names=names, funcs=funcs)
+def _label(run: Run) -> str:
+    """Return what identifies a run, also if the pass runs alone in a replay."""
+    return f"{run.module} {run.info.name}"
+
+
+def _current_function() -> str:
+    run = current_run()
+    assert run is not None, "a body runs within a pass"
+    assert run.function is not None, "a body runs on a function"
+    return run.function
 
 
 def _reject(changed: Mapping[str, Any], batch: FunctionBatch) -> Never:

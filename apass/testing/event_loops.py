@@ -115,9 +115,10 @@ def _trio_clock() -> object:
 def interleave(seed: int | None = None) -> Generator[int]:
     """Run the bodies of function passes in a random order, which a seed repeats.
 
-    In each `PassContext` that is created within the block, bodies start in random order and pause for some iterations
-    of the event loop: before they start, and each time they resume. A pass is correct if its result is the same for
+    It applies to each `PassContext` that is created within the block. One body makes a step at a time, in an order that
+    is drawn from the seed. Passes on other modules pause at random. A pass is correct if its result is the same for
     every seed. Bodies that wait for sockets, threads or timers may still run in another order.
+    `PassContext(schedule=seed)` does the same for the bodies of one context.
 
     If the block fails, a note on the error gives the seed.
 

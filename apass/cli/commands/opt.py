@@ -387,7 +387,8 @@ class _Run:
         if options.journal is not None or self._results.in_place:
             return 0
         # Instruments, also those of debug mode and of --record, report to this process.
-        if self._context.record is not None or self._context.replay_answers is not None:
+        context = self._context
+        if context.record is not None or context.replay_answers is not None or context.schedule is not None:
             return 0
         if any(map(options_in_use, self._observers)) or PassContext(debug=self._context.debug or None).debug:
             return 0

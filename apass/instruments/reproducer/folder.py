@@ -14,6 +14,7 @@ from platform import platform, python_version
 from types import MappingProxyType
 from typing import Any, Final
 
+from apass.concurrency.interleaving import Schedule
 from apass.core.adapter import adapter_by_name, adapter_for, facts_of, load_with_facts, suffix_of
 from apass.core.answers import ANSWERS_FILE
 from apass.core.context import PassContext
@@ -88,6 +89,8 @@ class ContextSettings:
     """The config options whose values JSON can hold."""
     lost: tuple[str, ...] = ()
     """The keys of the config options whose values JSON cannot hold."""
+    schedule: Schedule | None = None
+    """The context's `schedule`, the order of the steps of concurrent bodies."""
 
     @classmethod
     def of(cls, ctx: PassContext) -> "ContextSettings":
@@ -99,6 +102,7 @@ class ContextSettings:
             required=tuple(sorted(ctx.required_pass)),
             config=config,
             lost=tuple(sorted(set(ctx.config) - set(config))),
+            schedule=ctx.schedule,
         )
 
     @classmethod
@@ -109,7 +113,13 @@ class ContextSettings:
             ReproducerError: if a field is missing or invalid.
 
         """
-        return cls(**{field.name: data.field(field.name, field.type) for field in fields(cls)})
+        values = {field.name: data.field(field.name, field.type) for field in fields(cls) if field.name != "schedule"}
+        # Version 0.1.0 did not write it at first.
+        if data.field("schedule", Any, default=None) is not None:
+            schedule = data.record("schedule")
+            functions = schedule.field("functions", tuple[str, ...] | None)
+            values["schedule"] = Schedule(schedule.field("seed", int), functions)
+        return cls(**values)
 
     def make(self, instruments: Iterable[object] = ()) -> PassContext:
         """Return a context with these settings.
@@ -125,6 +135,7 @@ class ContextSettings:
             required_pass=self.required,
             config=dict(self.config),
             instruments=instruments,
+            schedule=self.schedule,
         )
 
 

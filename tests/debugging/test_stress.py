@@ -1,0 +1,131 @@
+"""`stress`, and schedules: interleavings that a seed repeats."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+
+import apass
+from apass import PassContext, Schedule
+from apass.core.context import current_scope
+from apass.instruments import ReproducerInstrument
+
+Module = dict[str, int]
+
+MODULE: Module = {name: number for number, name in enumerate("abcdefghij")}
+RACY = ("b", "f")
+"""The functions whose bodies share a cell."""
+
+
+def counting(is_strict: bool = False) -> apass.Pass[Module]:
+    """Return a pass whose bodies of `RACY` read a cell, wait, and write it: a lost update."""
+
+    async def count(mod: Module, ctx: PassContext) -> Module:
+        cell = [100]
+        names = {number: name for name, number in mod.items()}
+
+        async def body(func: int, mod: Module, ctx: PassContext) -> int:
+            if names[func] not in RACY:
+                for _ in range(func % 3):
+                    await checkpoint()
+                return func + 1
+            before = cell[0]
+            await checkpoint()
+            if is_strict and cell[0] != before:
+                raise ValueError(f"lost an update of {names[func]}")
+            cell[0] = before + func
+            return func + 1
+
+        return {**await apass.function_pass(body, opt_level=0, name="Update")(mod), "total": cell[0]}
+
+    return apass.module_pass(count, opt_level=0, name="Count")
+
+
+EXPECTED = {**{name: number + 1 for name, number in MODULE.items()}, "total": 106}
+
+
+@pytest.mark.anyio
+async def test_stress_finds_the_two_bodies_that_race() -> None:
+    tries: list[int] = []
+    pipeline = apass.Sequential([apass.module_pass(lambda mod, ctx: mod, opt_level=0, name="Same"), counting()])
+    found = await apass.stress(MODULE, pipeline, report=tries.append)
+    assert found is not None
+    assert found.schedule.functions == RACY
+    assert found.position.text == "0:sequential/1:Count"
+    assert sorted(found.steps) == ["b", "b", "f", "f"]
+    assert found.steps not in (("b", "b", "f", "f"), ("f", "f", "b", "b"))
+    assert tries == [*range(1, found.tries + 1)]
+    assert found.expected == EXPECTED
+    assert "-total: 106" in found.diff
+    expected = "pass Count at 0:sequential/1:Count depends on the order of the bodies of b and f"
+    assert str(found).splitlines()[0] == f"seed {found.schedule.seed}: {expected}"
+
+
+@pytest.mark.anyio
+async def test_schedule_repeats_the_result() -> None:
+    found = await apass.stress(MODULE, counting())
+    assert found is not None
+    traces: list[list[tuple[str, str]]] = []
+    for _ in range(5):
+        async with PassContext(schedule=found.schedule):
+            assert await counting()(MODULE) == found.found
+            scheduler: Any = current_scope().state.scheduler
+            traces.append(list(scheduler.trace))
+    assert all(trace == traces[0] for trace in traces)
+    async with PassContext(schedule=Schedule(7, ())):
+        assert await counting()(MODULE) == EXPECTED
+
+
+def test_schedule_has_the_same_steps_on_each_loop() -> None:
+    async def steps(seed: int) -> list[tuple[str, str]]:
+        async with PassContext(schedule=seed):
+            await counting()(MODULE)
+            scheduler: Any = current_scope().state.scheduler
+            return list(scheduler.trace)
+
+    for seed in range(60):
+        assert anyio.run(steps, seed) == anyio.run(steps, seed, backend="trio")
+
+
+@pytest.mark.anyio
+async def test_correct_pass_has_equal_results() -> None:
+    async def body(func: int, mod: Module, ctx: PassContext) -> int:
+        await checkpoint()
+        return func + 1
+
+    tries: list[int] = []
+    pass_ = apass.function_pass(body, opt_level=0, name="Add")
+    assert await apass.stress(MODULE, pass_, seeds=30, report=tries.append) is None
+    assert len(tries) == 31
+    with pytest.raises(ValueError, match="seeds must be an int of at least 1, not 0"):
+        await apass.stress(MODULE, pass_, seeds=0)
+
+
+@pytest.mark.anyio
+async def test_reproducer_repeats_a_failing_interleaving(tmp_path: Path) -> None:
+    found = await apass.stress(MODULE, counting(is_strict=True))
+    assert found is not None
+    assert str(found.found).startswith("ValueError: lost an update of ")
+    assert found.schedule.functions == RACY
+    assert found.diff == f"-no failure\n+{found.found}"
+    apass.register_pass("stress.Count", lambda: counting(is_strict=True))
+    try:
+        instrument = ReproducerInstrument(tmp_path)
+        pipeline = apass.parse_pipeline("Sequential,stress.Count")
+        with pytest.raises(ValueError, match="lost an update"):
+            async with PassContext(instruments=[instrument], schedule=found.schedule):
+                await pipeline(MODULE)
+        (folder,) = instrument.folders
+        assert apass.read_reproducer(folder).context.schedule == found.schedule
+        for _ in range(3):
+            assert (await apass.replay(folder, "stress.Count")).verdict is apass.Verdict.SAME
+    finally:
+        apass.unregister_pass("stress.Count")
+
+
+@pytest.mark.parametrize("wrong", ["7", True, 1.5])
+def test_invalid_schedule_raises(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="schedule must be a seed"):
+        PassContext(schedule=wrong)
