@@ -1,4 +1,4 @@
-"""`--record` and `--replay-answers` with a real HTTP service that is gone in the replay."""
+"""`--record` and `--replay-answers`, with an HTTP service that ends in between."""
 
 import json
 import threading
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from apass.core.answers import ANSWERS_FILE
-from tests.cli.test_user_modules import run
+from tests.helpers.command_line import run_in as run
 
 pytestmark = [pytest.mark.process, pytest.mark.network, pytest.mark.slow]
 
@@ -57,7 +57,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_arguments: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name in the base class
         """Print nothing."""
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_user_modules import run
+from tests.helpers.command_line import run_in as run
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 

@@ -2,15 +2,13 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from apass.adapters.onnx import load_model
 from tests.helpers.command_line import nodes_of, write_model
-from tests.helpers.repository import ROOT
+from tests.helpers.command_line import run_in as run
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
@@ -48,20 +46,6 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "neighbour.py").write_text(NEIGHBOUR)
     write_model(tmp_path / "model.onnx")
     return tmp_path
-
-
-def run(folder: Path, *arguments: str, **environment: str) -> tuple[int, str, str]:
-    """Run the command line in a folder; return status, output and error output."""
-    done = subprocess.run(
-        [sys.executable, "-c", "from apass.__main__ import main; main()", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1", **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    return done.returncode, done.stdout, done.stderr
 
 
 PLANNED = (0, "run    sequential\nrun      Keep = my.Keep\n", "")

@@ -20,7 +20,7 @@ RACY = ("b", "f")
 
 
 def counting(is_strict: bool = False) -> apass.Pass[Module]:
-    """Return a pass whose bodies of `RACY` read a cell, wait, and write it: a lost update."""
+    """Return a pass in which the bodies of `RACY` may lose an update of a cell."""
 
     async def count(mod: Module, ctx: PassContext) -> Module:
         cell = [100]

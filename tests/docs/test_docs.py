@@ -12,7 +12,6 @@ from pkgutil import walk_packages
 import pytest
 
 import apass
-import apass.relay.op
 from apass.relay.ir.op_definition import OP_ATTRS
 from tests.helpers.mlir_modules import program
 from tests.helpers.repository import ROOT
@@ -28,6 +27,7 @@ MODULES = [module.name for module in walk_packages(apass.__path__, "apass.") if 
 
 def op_attrs() -> dict[tuple[str, str], tuple[int, object]]:
     """Return the attributes of all operators, by the names of attribute and operator."""
+    import_module("apass.relay.op")  # registers them
     return {(attr, op): value for attr, values in OP_ATTRS.items() for op, value in values.items()}
 
 

@@ -19,7 +19,7 @@ while True:
 
 
 class AskChild(FunctionPass[Module, str], opt_level=0):
-    """Turns functions into upper case by a child, which writes each question to a file."""
+    """Turns functions into upper case by a child, which counts the questions."""
 
     path: str
 

@@ -1,4 +1,4 @@
-"""Passes with `open` that run in executors, and write a log that all processes share."""
+"""Passes with `open` that run in executors, and write to a common log."""
 
 import os
 from collections.abc import AsyncGenerator

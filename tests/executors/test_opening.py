@@ -41,7 +41,7 @@ every_executor = pytest.mark.parametrize(
 
 
 def assert_balanced(lines: Sequence[str], events: Sequence[str]) -> None:
-    """Assert that each process has written each event while its log was open, and closed each log."""
+    """Assert that all events were written while a log was open, and each log closed."""
     depths: dict[str, int] = {}
     seen: list[str] = []
     for line in lines:

@@ -99,3 +99,17 @@ def process(*arguments: object, body: str = "") -> tuple[int, str, str]:
     with script(body, arguments) as command:
         out, err = command.communicate(timeout=300)
         return command.returncode, out, err
+
+
+def run_in(folder: Path, *arguments: str, **environment: str) -> tuple[int, str, str]:
+    """Run the command line in a folder; return status, output and error output."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from apass.__main__ import main; main()", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    return done.returncode, done.stdout, done.stderr

@@ -1,4 +1,4 @@
-"""`AnswerRecorder` and replays with child processes, in workers, and beside other instruments."""
+"""`AnswerRecorder` and replays, with child processes and in workers."""
 
 import sys
 from pathlib import Path

@@ -73,11 +73,11 @@ async def test_levels_and_disabled_passes_are_respected() -> None:
 
 
 async def test_required_passes_run_in_between() -> None:
-    apass.register_pass("First", Append("First"))
+    apass.register_pass("Opening", Append("Opening"))
     try:
-        assert await log_of(Append("a"), Append("b"), Append("c", required=["First"])) == ["a+b", "First", "c"]
+        assert await log_of(Append("a"), Append("b"), Append("c", required=["Opening"])) == ["a+b", "Opening", "c"]
     finally:
-        apass.unregister_pass("First")
+        apass.unregister_pass("Opening")
 
 
 async def test_instruments_see_each_pass() -> None:

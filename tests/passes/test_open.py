@@ -94,7 +94,7 @@ async def test_same_pass_twice_shares_what_it_opens() -> None:
 
 
 @pytest.mark.anyio
-async def test_called_and_required_passes_are_opened_around_each_execution() -> None:
+async def test_required_passes_are_opened_around_each_execution() -> None:
     apass.register_pass("Double", Double)
     try:
 
@@ -158,7 +158,7 @@ async def test_error_of_a_body_closes_the_pass() -> None:
 
 
 class Scripted(ModulePass[Module], opt_level=0):
-    """Fails where it is told to."""
+    """Fails where its option requires."""
 
     fails: str = ""
     pauses: float = 0
@@ -189,7 +189,7 @@ class Scripted(ModulePass[Module], opt_level=0):
 
 
 @pytest.mark.anyio
-async def test_error_of_open_is_raised_and_the_others_closed() -> None:
+async def test_error_of_open_closes_the_others() -> None:
     error = await error_of(Sequential([Double(), Scripted("open")]), {"f": 1})
     assert (type(error), error.args, error.__notes__) == (KeyError, ("open",), ["in `open` of pass 'Scripted'"])
     assert LOG == ["open a", "close a"]
@@ -292,7 +292,7 @@ async def test_deadline_limits_opening() -> None:
 
 
 def _takes_no_context(self: object) -> None:
-    """Stand for an `open` with the wrong parameters."""
+    """Do nothing, with the parameters of no `open`."""
 
 
 @pytest.mark.anyio

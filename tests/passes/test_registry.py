@@ -150,7 +150,7 @@ def test_options_are_the_factory_parameters() -> None:
         "factor": (float, 1.0),
     }
     register_pass("Again", Repeat)
-    assert list(pass_options("Again")) == ["times", "strict", "opt_level", "name", "required"]
+    assert list(pass_options("Again")) == ["times", "strict", "opt_level", "name", "required", "budget"]
     register_pass(Double)
     assert pass_options("Double") == {}
 
