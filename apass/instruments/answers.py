@@ -37,8 +37,9 @@ class AnswerRecorder:
         folder: the folder; it is created when the first context is entered.
         extend: whether to add to the answers that the folder has, those which a replay did not know.
 
-    Raises (from `enter_pass_ctx`):
-        AnswersError: if the folder has recorded answers and `extend` is false, or cannot be written.
+    Raises:
+        AnswersError: if the folder has recorded answers and `extend` is false; from `enter_pass_ctx`, if it cannot be
+            written.
 
     """
 
@@ -54,6 +55,8 @@ class AnswerRecorder:
         self._analyses: set[str] = set()
         """The keys of the questions whose analyses were written."""
         self._lock = Lock()
+        if self.path.exists() and not extend:
+            raise self._exists()
 
     @property
     def path(self) -> Path:
@@ -70,12 +73,9 @@ class AnswerRecorder:
                 if not (self.extend and self.path.exists()):
                     with self.path.open("x", encoding="utf-8") as file:
                         file.write(answers_text([]))
-            except FileExistsError as error:
-                raise AnswersError(
-                    f"{error.filename} exists; choose another folder, or remove it. To add to it, replay its answers "
-                    "as well"
-                ) from error
             except OSError as error:
+                if isinstance(error, FileExistsError) and self.folder.is_dir():
+                    raise self._exists() from error
                 raise AnswersError(f"cannot record answers in {self.folder}: {error.strerror}") from error
             self._is_created = True
 
@@ -99,6 +99,11 @@ class AnswerRecorder:
         """Write the lines of a twin."""
         with self._lock:
             self._write(records)
+
+    def _exists(self) -> AnswersError:
+        return AnswersError(
+            f"{self.path} exists; choose another folder, or remove it. To add to it, replay its answers as well"
+        )
 
     def _write(self, lines: Sequence[str]) -> None:
         # Opened for each line: a context may be entered by many tasks, and left at any time.

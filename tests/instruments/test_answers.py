@@ -64,9 +64,10 @@ async def _one() -> int:
     return 1
 
 
-async def test_full_disk_fails_the_run(tmp_path: Path) -> None:
+async def test_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
-    with pytest.raises(apass.AnswersError, match="cannot record answers in"):
-        async with PassContext(record=file / "folder"):
-            pass
+    for folder, reason in {file / "folder": "Not a directory", file: "File exists"}.items():
+        with pytest.raises(apass.AnswersError, match=f"cannot record answers in {folder}: {reason}"):
+            async with PassContext(record=folder):
+                pass
