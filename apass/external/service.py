@@ -78,6 +78,8 @@ class Service(Generic[RequestT, AnswerT]):
         policy: the limits. The default has a timeout of 30 seconds and no other limit.
         name: the name in error messages. The default is the function's name.
         types: dataclasses and enums that answers may contain, for recorded answers (see `PassContext(record=...)`).
+        is_recorded: whether answers are recorded; False for a service that does the work of a pass itself, such as a
+            compiler.
 
     >>> async def main():
     ...     async def double(request):
@@ -96,7 +98,10 @@ class Service(Generic[RequestT, AnswerT]):
         *,
         name: str | None = None,
         types: Iterable[type] = (),
+        is_recorded: bool = True,
     ) -> None:
+        self.is_recorded: Final = is_recorded
+        """Whether answers are recorded, and given again in a replay."""
         self.codec: Final = tagged_codec(types)
         """Converts answers that are recorded."""
         self.policy: Policy = Policy() if policy is None else policy
@@ -127,7 +132,7 @@ class Service(Generic[RequestT, AnswerT]):
 
         """
         context = current_scope().state
-        if context.answers is not None or context.hooks.answers:
+        if self.is_recorded and (context.answers is not None or context.hooks.answers):
             question = Question("service", self.name, request)
             return await answer_to(context, question, partial(self._ask_now, request, to_come), self.codec)
         return await self._ask_now(request, to_come)

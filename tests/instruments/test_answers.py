@@ -9,7 +9,7 @@ import apass
 from apass import PassContext, optimize_all
 from apass.core.answers import ANSWERS_FILE
 from apass.executors import Executor, ProcessExecutor, ThreadExecutor
-from apass.external import ProcessHelper, run_process
+from apass.external import ProcessHelper, Service, run_process
 from apass.instruments import AnswerRecorder
 from tests.executors.asking_children import AskChild, Module
 
@@ -71,3 +71,18 @@ async def test_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
         with pytest.raises(apass.AnswersError, match=f"cannot record answers in {folder}: {reason}"):
             async with PassContext(record=folder):
                 pass
+
+
+async def test_service_of_a_compiler_is_not_recorded(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    async def compile_it(request: int) -> int:
+        asked.append(request)
+        return request
+
+    service = Service(compile_it, is_recorded=False)
+    async with PassContext(record=tmp_path):
+        assert await service.ask(1) == 1
+    async with PassContext(replay_answers=tmp_path):
+        assert await service.ask(1) == 1
+    assert (asked, len(apass.RecordedAnswers(tmp_path))) == ([1, 1], 0)

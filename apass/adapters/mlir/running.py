@@ -36,7 +36,13 @@ CHUNK: Final = 1 << 17
 PROCESSES: Final = usable_cores()
 """How many processes run at a time in an event loop: one for each core."""
 
-_SERVICE: Final = Service[Request, Answer](run_request, Policy(timeout=None, concurrency=PROCESSES), name="mlir-opt")
+_SERVICE: Final = Service[Request, Answer](
+    # A replay runs the program again: it is the pass, and no helper of the pass.
+    run_request,
+    Policy(timeout=None, concurrency=PROCESSES),
+    name="mlir-opt",
+    is_recorded=False,
+)
 """The pool of processes. Each request has a time limit of its own."""
 
 MAX_COMPARED: Final = 1 << 15
