@@ -85,18 +85,19 @@ async def stress(
         ValueError: if `seeds` is not a positive int.
 
     >>> import anyio
-    >>> from anyio.lowlevel import checkpoint
-    >>> from apass import function_pass
-    >>> total = [0]
-    >>> @function_pass(opt_level=0)
-    ... async def Count(func, mod, ctx):
-    ...     before = total[0] if func else 0
-    ...     await checkpoint()
-    ...     total[0] = before + 1
-    ...     return total[0]
-    >>> found = anyio.run(stress, {"f": 0, "g": 1, "h": 0}, Count)
-    >>> found.schedule.functions
-    ('f', 'g')
+    >>> from apass import function_pass, module_pass
+    >>> async def count(mod, ctx):
+    ...     total = [0]
+    ...     async def body(func, mod, ctx):
+    ...         before = total[0]
+    ...         await anyio.lowlevel.checkpoint()
+    ...         total[0] = before + func
+    ...         return func
+    ...     await function_pass(body, opt_level=0, name="Add")(mod)
+    ...     return {**mod, "total": total[0]}
+    >>> found = anyio.run(stress, {"f": 1, "g": 1}, module_pass(count, opt_level=0, name="Count"))
+    >>> found.schedule.functions, found.expected["total"], found.found["total"]
+    (('f', 'g'), 2, 1)
 
     """
     if not is_count(seeds):

@@ -81,10 +81,10 @@ def check_pass(
     +++ actual
     @@ -1 +1 @@ f
     -f: 1
-    +f: 4
+    +f: 3
     @@ -1 +1 @@ g
     -g: 2
-    +g: 3
+    +g: 4
     (asyncio, seed 1; APASS_SEED=1 repeats this order)
 
     """
