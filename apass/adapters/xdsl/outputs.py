@@ -16,7 +16,9 @@ from xdsl.dialects.builtin import (
     AnyFloat,
     Float32Type,
     Float64Type,
+    FloatAttr,
     IndexType,
+    IntegerAttr,
     IntegerType,
     MemRefType,
     ModuleOp,
@@ -26,6 +28,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.interpreter import Interpreter, PythonValues
 from xdsl.interpreters import register_implementations
+from xdsl.interpreters.builtin import scalar_attr
 from xdsl.interpreters.shaped_array import ShapedArray
 from xdsl.interpreters.utils.ptr import TypedPtr
 from xdsl.ir import Attribute, Operation
@@ -67,6 +70,7 @@ TIME_LIMIT: Final = 60.0
 _ARRAY: Final[Any] = ShapedArray
 _SHAPED: Final[Any] = (MemRefType, TensorType)
 _INTEGER: Final[Any] = IntegerType
+_SCALAR: Final[Any] = (IntegerAttr, FloatAttr)
 
 
 async def compare_outputs(before: ModuleOp, after: ModuleOp, *, time_limit: float = TIME_LIMIT) -> Comparison:
@@ -135,16 +139,17 @@ class _Limits(Interpreter.Listener):
 
     def will_interpret_op(self, op: Operation, args: PythonValues) -> None:
         self.steps += 1
+        values = list(map(_plain, args))
         if self.steps > MOST_STEPS:
             raise _TooLongError
         for result in op.results:
             if isinstance(result.type, ShapedType):
                 sizes = [size for size in result.type.get_shape() if size > 0]
-                dynamic = [arg for arg in args if isinstance(arg, int) and arg > 0]
+                dynamic = [value for value in values if isinstance(value, int) and value > 0]
                 if prod(sizes) * max([1, *dynamic]) > MOST_ELEMENTS:
                     raise _UnsupportedError(f"{op.name} creates a large array")
         if op.name.partition(".")[2].startswith(SHIFTS) and any(
-            isinstance(arg, int) and abs(arg) > MOST_SHIFTED for arg in args[1:]
+            isinstance(value, int) and abs(value) > MOST_SHIFTED for value in values[1:]
         ):
             raise _UnsupportedError(f"{op.name} shifts by more than the width")
 
@@ -226,11 +231,21 @@ def _call(mod: ModuleOp, func: Operation, arguments: Sequence[Any]) -> "_Outcome
     printed = StringIO()
     interpreter = Interpreter(mod, file=printed, listeners=(_Limits(),))
     register_implementations(interpreter, new_context(allow_unregistered=True))
-    private = tuple(value.copy() if isinstance(value, _ARRAY) else value for value in arguments)
+    width = interpreter.index_bitwidth
+    private = tuple(
+        value.copy() if isinstance(value, _ARRAY) else scalar_attr(value, tp, width)
+        for value, tp in zip(arguments, _signature(func)[0], strict=True)
+    )
     try:
-        return _Outcome(interpreter.call_op(func, private), private, printed.getvalue())
+        results = interpreter.call_op(func, private)
+        return _Outcome(list(map(_plain, results)), list(map(_plain, private)), printed.getvalue())
     except Exception as error:  # implementations raise any exception for what they do not support
         return error
+
+
+def _plain(value: Any) -> Any:
+    """Return the number of a scalar; other values as they are."""
+    return value.value.data if isinstance(value, _SCALAR) else value
 
 
 def _reason(error: Exception) -> str:

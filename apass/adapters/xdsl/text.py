@@ -132,7 +132,7 @@ class _Parser(Parser):
         self._forms: dict[tuple[str, str], _Form] = {}
 
     def _parse_dialect_resource_handle(self, dialect_name: str, interface: OpAsmDialectInterface) -> str:
-        key = self.parse_identifier(" for resource handle")
+        key = self.parse_identifier(context_msg=" for resource handle")
         handle = self._handles.get((dialect_name, key))
         if handle is None:
             handle = self._handles[dialect_name, key] = interface.declare_resource(key)

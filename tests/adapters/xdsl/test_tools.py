@@ -46,13 +46,15 @@ class Crash(apass.InPlacePass[ModuleOp], opt_level=0, name="tests.xdsl.Crash", r
 PRODUCT = SUMS.replace("addi %y, %z", "addi %unused, %z")
 CHECK = """
 import sys
+from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.interpreter import Interpreter
 from xdsl.interpreters import register_implementations
 from apass.adapters.xdsl.text import new_context, parse_module
 mod = parse_module(open(sys.argv[1]).read(), "m")
 interpreter = Interpreter(mod)
 register_implementations(interpreter, new_context())
-sys.exit(interpreter.call_op("sums", (2, 3)) != (30,))
+two, three, product = (IntegerAttr(number, i32) for number in (2, 3, 30))
+sys.exit(interpreter.call_op("sums", (two, three)) != (product,))
 """
 
 
