@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from apass.core.diagnostics import Diagnostic, DiagnosticLevel, Span
     from apass.core.info import PassInfo
     from apass.core.instrument import PassInstrument, pass_instrument
-    from apass.core.ir_plugin import Comparison, IRPlugin, Measures, register_plugin
+    from apass.core.ir_plugin import Comparison, IRPlugin, Measures, Proof, register_plugin
     from apass.core.named_callables import list_callables, register_callable, unregister_callable
     from apass.core.pipeline_extensions import PipelineExtension, extend_pipeline
     from apass.core.portable import PortableInstrument
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         JournalError,
         JournalWarning,
         MissingExtraError,
+        OutputsChangedError,
         PassCancelledError,
         PassContextError,
         PassDefinitionError,
@@ -135,7 +136,7 @@ else:
             "apass.core.diagnostics": ["Diagnostic", "DiagnosticLevel", "Span"],
             "apass.core.info": ["PassInfo"],
             "apass.core.instrument": ["PassInstrument", "pass_instrument"],
-            "apass.core.ir_plugin": ["Comparison", "IRPlugin", "Measures", "register_plugin"],
+            "apass.core.ir_plugin": ["Comparison", "IRPlugin", "Measures", "Proof", "register_plugin"],
             "apass.core.named_callables": ["list_callables", "register_callable", "unregister_callable"],
             "apass.core.pipeline_extensions": ["PipelineExtension", "extend_pipeline"],
             "apass.core.portable": ["PortableInstrument"],
@@ -168,6 +169,7 @@ else:
                 "JournalError",
                 "JournalWarning",
                 "MissingExtraError",
+                "OutputsChangedError",
                 "PassCancelledError",
                 "PassContextError",
                 "PassDefinitionError",
@@ -277,6 +279,7 @@ __all__ = [
     "ModulePass",
     "Outcome",
     "OutcomeStream",
+    "OutputsChangedError",
     "Pass",
     "PassCancelledError",
     "PassContext",
@@ -300,6 +303,7 @@ __all__ = [
     "Position",
     "PrimFuncPass",
     "PrintIR",
+    "Proof",
     "Property",
     "PropertyError",
     "Question",

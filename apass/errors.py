@@ -215,6 +215,10 @@ class VerifyError(ApassError):
     """A module violates a rule of its IR."""
 
 
+class OutputsChangedError(ApassError):
+    """A module computes other outputs than the module that it was made from."""
+
+
 class PropertyError(ApassError):
     """A module lacks a property that a pass requires or ensures."""
 

@@ -14,14 +14,14 @@ from inspect import isawaitable
 from pathlib import Path
 from typing import Any, Final
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter
 
-from apass.concurrency.coroutines import is_async
 from apass.core.ir_plugin import (
     Comparison,
     IRPlugin,
     Measures,
     checked_plugin,
+    compare_outputs,
     file_suffix,
     irs_of_suffix,
     known_suffixes,
@@ -190,15 +190,7 @@ class ModelFormat:
         """
         if self._plugin_of(after) is not self.plugin:
             return Comparison(False, "outputs not compared: the pipeline converts the model to another IR")
-        compare = self.plugin.compare_outputs
-        if compare is None:
-            return Comparison(False, "outputs not compared: the IR plug-in cannot compare them")
-        if self.plugin.adapter.thread_safe and not is_async(compare):
-            result: Any = await to_thread.run_sync(compare, before, after, limiter=workers)
-        else:
-            result = compare(before, after)
-        comparison: Comparison = await result if isawaitable(result) else result
-        return comparison
+        return await compare_outputs(self.plugin, before, after, workers)
 
     async def measure(self, mods: Sequence[Any]) -> Sequence[Measures]:
         """Return the measures of models that have the inputs of the first of their IR.

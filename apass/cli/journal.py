@@ -94,7 +94,7 @@ class FileJournal:
 
 @contextmanager
 def file_journal(
-    path: Path | None, passes: Mapping[str, Pass[Any]], context: PassContext, *, verify: bool
+    path: Path | None, passes: Mapping[str, Pass[Any]], context: PassContext, *, verify: str
 ) -> Generator[FileJournal | None]:
     """Open the journal at `path`; yield None if there is no path.
 
@@ -107,7 +107,7 @@ def file_journal(
         return
     # Most runs have no journal.
     batch: Any = import_module("apass.batch.journal")
-    description = batch.describe_run(passes, context, **{"--verify-outputs": verify})
+    description = batch.describe_run(passes, context, **{"--verify-outputs": verify if verify != "off" else False})
     try:
         opened = batch.OpenJournal(batch.Journal(path), description)
     except OSError as error:  # that of a full disk names no file

@@ -29,14 +29,13 @@ from apass.core.executor import Executor
 from apass.core.ir_plugin import file_suffix
 from apass.core.run import enter_module
 from apass.core.tracebacks import hide_runner_frames
-from apass.errors import ApassError, PassCancelledError
+from apass.errors import ApassError, OutputsChangedError, PassCancelledError
 from apass.passes.base import Pass
 from apass.util.files import PartFile, Prepared, complete_together, completed_later, copy_whole, give_up
 
 __all__ = [
     "JobResult",
     "NotComparedError",
-    "OutputsChangedError",
     "PassExitedError",
     "Phase",
     "Treatment",
@@ -73,10 +72,6 @@ class NotComparedError(ApassError):
 
 class PassExitedError(ApassError):
     """A pass called `sys.exit`, which would end the whole run."""
-
-
-class OutputsChangedError(ApassError):
-    """The optimized model computes different outputs than the original model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any, Final, Generic, cast
 
+from anyio import CapacityLimiter, to_thread
+
+from apass.concurrency.coroutines import is_async
 from apass.core.adapter import IRAdapter, ModT, adapter_for, adapter_of_type, offer_for, register_adapter
 from apass.core.plugins import Offer, plugins
 from apass.errors import AdapterError, PluginError
@@ -15,13 +19,16 @@ __all__ = [
     "Comparison",
     "IRPlugin",
     "Measures",
+    "Proof",
     "checked_plugin",
+    "compare_outputs",
     "file_suffix",
     "irs_of_suffix",
     "known_suffixes",
     "plugin_for",
     "plugin_for_suffix",
     "plugin_for_type",
+    "prove_equal",
     "register_plugin",
     "require_plugin",
 ]
@@ -35,6 +42,16 @@ class Comparison:
     """Whether the meaning of the model has changed."""
     text: str
     """A short description of the result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The result of a search for a proof that two modules are equivalent."""
+
+    equal: bool | None
+    """True if it is proved, False if there is a counterexample, None if neither was found."""
+    text: str
+    """A short description: the counterexample, or the reason why nothing was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +111,8 @@ class IRPlugin(Generic[ModT]):
 
     A plain function is called in a worker thread if the adapter is thread-safe.
     """
+    prove_equal: Callable[[ModT, ModT], Awaitable[Proof]] | None = None
+    """Searches for a proof that two modules compute the same for all inputs, for `--verify-outputs=prove`."""
     measure: Callable[[Sequence[ModT]], Sequence[Measures] | Awaitable[Sequence[Measures]]] | None = None
     """Returns the measures of modules that have the same inputs, for `--compare`; None if there are none."""
     companions: Callable[[Path], list[Path]] | None = None
@@ -273,6 +292,31 @@ def _plugin_of(kind: type[ModT], adapter: IRAdapter[ModT, Any]) -> IRPlugin[ModT
         if getattr(offered, "adapter", None) is adapter:
             return cast("IRPlugin[ModT]", offered)
     return IRPlugin(adapter=adapter)
+
+
+async def compare_outputs(
+    plugin: IRPlugin[Any], before: Any, after: Any, limiter: CapacityLimiter | None = None
+) -> Comparison:
+    """Run two modules of one IR on the same inputs, and compare their outputs.
+
+    `limiter` limits the threads that call a plain function of the plug-in; None is the limit of anyio.
+    """
+    compare = plugin.compare_outputs
+    if compare is None:
+        return Comparison(False, "outputs not compared: the IR plug-in cannot compare them")
+    if plugin.adapter.thread_safe and not is_async(compare):
+        result: Any = await to_thread.run_sync(compare, before, after, limiter=limiter)
+    else:
+        result = compare(before, after)
+    comparison: Comparison = await result if isawaitable(result) else result
+    return comparison
+
+
+async def prove_equal(plugin: IRPlugin[Any], before: Any, after: Any) -> Proof:
+    """Search for a proof that two modules of one IR are equivalent."""
+    if plugin.prove_equal is None:
+        return Proof(None, "the IR plug-in has no proofs")
+    return await plugin.prove_equal(before, after)
 
 
 def checked_plugin(value: Any, source: str) -> IRPlugin[Any]:

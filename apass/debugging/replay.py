@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from enum import Enum
 from importlib import import_module
@@ -25,7 +25,8 @@ from apass.errors import (
 )
 from apass.instruments.reproducer.folder import FACTS, Failure, Reproducer, load_module, read_reproducer
 from apass.instruments.reproducer.reading import read_file, shorten
-from apass.instruments.verify import VerifyInstrument, VerifyWhen
+from apass.instruments.verify import VerifyInstrument
+from apass.instruments.verify_outputs import VerifyOutputsInstrument
 from apass.passes.base import Pass
 from apass.passes.registry import without_extensions
 from apass.pipelines.parser import as_pass, parse_pipeline
@@ -127,8 +128,7 @@ async def run_once(
     """
     token = None if reproducer.module is None else enter_module(reproducer.module)
     try:
-        checks = [] if reproducer.verify is None else [VerifyInstrument(_when(reproducer.verify))]
-        context: PassContext = reproducer.context.make(checks).replace(replay_answers=answers)
+        context: PassContext = reproducer.context.make(_checks(reproducer)).replace(replay_answers=answers)
         async with context:
             # Most disabled and required names belong to passes that do not run here.
             current_scope().expected.update(context.disabled_pass, context.required_pass)
@@ -158,8 +158,12 @@ def report_failure(folder: str, modules: Iterable[str], unknown_answers: Literal
     print(json.dumps(None if error is None else asdict(Failure.of(error))))  # noqa: T201  the caller reads it
 
 
-def _when(text: str) -> VerifyWhen:
-    return "always" if text == "always" else "changed"
+def _checks(reproducer: Reproducer) -> Iterator[object]:
+    """Iterate over new instruments like those that may have raised the error."""
+    if reproducer.verify is not None:
+        yield VerifyInstrument("always" if reproducer.verify == "always" else "changed")
+    if reproducer.verify_outputs is not None:
+        yield VerifyOutputsInstrument(prove=reproducer.verify_outputs == "prove")
 
 
 def check_context(folder: Path, reproducer: Reproducer) -> None:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     )
     from apass.instruments.trace.instrument import TraceInstrument
     from apass.instruments.verify import VerifyInstrument
+    from apass.instruments.verify_outputs import VerifyOutputsInstrument
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -90,6 +91,7 @@ else:
             ],
             "apass.instruments.trace.instrument": ["TraceInstrument"],
             "apass.instruments.verify": ["VerifyInstrument"],
+            "apass.instruments.verify_outputs": ["VerifyOutputsInstrument"],
         },
     )
 
@@ -127,6 +129,7 @@ __all__ = [
     "StatisticsInstrument",
     "TraceInstrument",
     "VerifyInstrument",
+    "VerifyOutputsInstrument",
     "events",
     "parse_intervals",
     "render_functions",

@@ -12,15 +12,12 @@ from apass.core.instrument import pass_instrument
 from apass.core.run import current_run
 from apass.errors import VerifyError
 from apass.instruments.support.change_tracker import ChangeTracker
-from apass.instruments.support.module_diff import ModuleDiff
+from apass.instruments.support.module_diff import changes_text
 
 __all__ = ["VerifyInstrument", "VerifyWhen"]
 
 VerifyWhen = Literal["changed", "always"]
 """When to verify: after each pass that returned another module, or after each pass."""
-
-_MOST_LINES: Final = 60
-"""Maximum number of lines of a diff in a message."""
 
 
 @pass_instrument
@@ -91,7 +88,7 @@ class VerifyInstrument:
             return
         if before is mod:
             raise VerifyError(f"pass {info.name!r} returned its input, which is not valid: {problem}") from problem
-        raise VerifyError(f"pass {info.name!r} broke the module: {problem}{_changes(before, mod)}") from problem
+        raise VerifyError(f"pass {info.name!r} broke the module: {problem}{changes_text(before, mod)}") from problem
 
     def run_after_pass_failed(self, mod: Any, info: PassInfo, error: BaseException) -> None:
         """Forget the module."""
@@ -112,12 +109,3 @@ async def _problem(mod: Any) -> VerifyError | None:
 
 async def _verify(adapter: Any, mod: Any) -> None:
     adapter.verify(mod)
-
-
-def _changes(before: Any, after: Any) -> str:
-    """Return the changes as the end of a message, or nothing if the texts are equal."""
-    try:
-        diff = ModuleDiff.of(before, after).text(limit=_MOST_LINES)
-    except Exception as error:
-        return f"\nthe changes cannot be shown: {type(error).__name__}: {error}"
-    return f"\nchanges:\n{diff}" if diff else ""

@@ -173,7 +173,7 @@ def test_journal_of_another_command_is_rejected(tmp_path: Path, begun: list[str]
     start = f"apass: the journal '{journal}' belongs to another run: pipeline 'onnx.IdentityElimination,Begin', "
     assert result.stderr.startswith(f"{start}not 'Begin'; versions of passes ")
     assert result.stderr.endswith(
-        "; opt_level 2, not 3; --verify-outputs none, not True; use the pipeline and options of that run, use "
+        "; opt_level 2, not 3; --verify-outputs none, not 'end'; use the pipeline and options of that run, use "
         "another journal, or delete this one to start over\n"
     )
     assert begun == ["a.onnx"]

@@ -225,6 +225,21 @@ def test_result_with_changed_outputs_is_not_written(tmp_path: Path, breaking_pas
     assert "failed m.onnx: OutputsChangedError: the result computes something else: outputs different" in result.stdout
 
 
+@pytest.mark.process
+@pytest.mark.slow
+def test_each_pass_is_compared_and_reduced(tmp_path: Path, breaking_pass: str) -> None:
+    write_model(tmp_path / "m.onnx")
+    pipeline = f"onnx.IdentityElimination,{breaking_pass},onnx.RemoveUnusedNodes"
+    arguments = ("opt", tmp_path / "m.onnx", "-p", pipeline, "-o", tmp_path / "out")
+    failed = tmp_path / "failed"
+    result = apass(*arguments, "--verify-outputs=each", "--reproducer", failed)
+    assert (result.exit_code, result.stderr, files(tmp_path / "out")) == (1, "", [])
+    assert "OutputsChangedError: pass 'Break' changed the outputs: different: output" in result.stdout
+    folder = failed / "m.onnx" / "1_Break"
+    assert f": {folder / 'reduced'}\nto reproduce: apass replay {folder}\n" in result.stdout
+    assert "fails the same way" in apass("replay", folder / "reduced").stdout
+
+
 def test_timing_sums_each_pass_over_all_models(tmp_path: Path) -> None:
     for name in ("a.onnx", "b.onnx"):
         write_model(tmp_path / name)

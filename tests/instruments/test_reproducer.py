@@ -86,6 +86,7 @@ async def test_folder_contains_module_settings_and_traceback(tmp_path: Path, any
         "backend": anyio_backend,
         "module_type": "builtins:dict",
         "module_file": "module.json",
+        "verify_outputs": None,
         "answers_file": None,
         "facts": None,
         "trouble": None,

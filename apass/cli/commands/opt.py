@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cached_property, partial
 from importlib import import_module
 from itertools import chain
@@ -11,6 +12,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from apass import instruments
 from apass.cli.completion import complete_format, complete_pipeline
 from apass.cli.display import DisplayOptions, Reporter, RunDisplay
 from apass.cli.errors import errors_as_lines, print_error, warnings_as_lines
@@ -21,7 +23,7 @@ from apass.cli.inputs import Job, check_writable
 from apass.cli.instruments import OBSERVER_OPTIONS, DataOptions, ObserverOptions, RunPlan
 from apass.cli.journal import file_journal
 from apass.cli.optimize import JobResult, optimize_files
-from apass.cli.options import ManyValues, command_with, options_in_use, with_options
+from apass.cli.options import FlagValue, ManyValues, command_with, options_in_use, with_options
 from apass.cli.planning import Plan, check_formats, make_plan, pipeline_text, plan_files, result_format
 from apass.cli.settings import ContextOptions, PipelineOption, make_context, seconds_of
 from apass.cli.streams import DataOutput, ModelStreams, model_streams, reserved_output
@@ -77,6 +79,19 @@ class ResultOptions:
         ManyValues("--compare"),
     ] = None
     """The pipelines to compare; None to write the results of one pipeline."""
+
+
+class VerifyOutputs(Enum):
+    """When to compare outputs."""
+
+    OFF = "off"
+    """Never."""
+    END = "end"
+    """After the last pass, with those of the model that was read."""
+    EACH = "each"
+    """Also after each pass that changed the module, with those before the pass."""
+    PROVE = "prove"
+    """As `EACH`, but search for a proof first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,14 +197,16 @@ class RunOptions:
     ] = False
     """Whether the error of a module that failed is written as its result."""
     verify_outputs: Annotated[
-        bool,
+        VerifyOutputs,
         typer.Option(
             "--verify-outputs",
-            help="Evaluate models before and after, and compare their outputs.",
+            help="Evaluate models before and after (end), or around each pass, and compare their outputs. prove: first "
+            "search for a proof.",
             rich_help_panel=_RUN,
         ),
-    ] = False
-    """Whether results must compute the same outputs as their models."""
+        FlagValue("--verify-outputs", "end"),
+    ] = VerifyOutputs.OFF
+    """When results must compute the same outputs as their models."""
 
 
 _EXAMPLES: Final = (
@@ -203,7 +220,7 @@ _EXAMPLES: Final = (
 """Shown below the options; one line for each."""
 
 
-@app.command("opt", epilog="\n\n".join(_EXAMPLES), cls=command_with(ResultOptions, *OBSERVER_OPTIONS))
+@app.command("opt", epilog="\n\n".join(_EXAMPLES), cls=command_with(ResultOptions, RunOptions, *OBSERVER_OPTIONS))
 @with_options(ResultOptions, ContextOptions, RunOptions, DisplayOptions, *OBSERVER_OPTIONS)
 def opt(
     *,
@@ -381,7 +398,11 @@ class _Run:
         """How many worker processes read and write files themselves."""
         options = self._options
         # With these, models are read here, and at most their passes run in the executor.
-        if options.timeout is not None or options.verify_outputs or options.resume_from is not None:
+        if (
+            options.timeout is not None
+            or options.verify_outputs is not VerifyOutputs.OFF
+            or options.resume_from is not None
+        ):
             return 0
         # This process does not know which files a lost worker has replaced.
         if options.journal is not None or self._results.in_place:
@@ -417,14 +438,19 @@ class _Run:
             for group, observer in enabled
             if self._stdout.has_observed and isinstance(group, DataOptions) and group.prints_data
         }
-        instruments = [(group, instrument) for group, observer in enabled for instrument in observer.instruments()]
+        installed: list[tuple[Any, object]] = [
+            (group, instrument) for group, observer in enabled for instrument in observer.instruments()
+        ]
+        verify = options.verify_outputs
+        if verify in (VerifyOutputs.EACH, VerifyOutputs.PROVE):
+            # The pass that it blames must fail before the reproducer is written.
+            is_proving = verify is VerifyOutputs.PROVE
+            installed.insert(0, (options, instruments.VerifyOutputsInstrument(prove=is_proving)))
         store = _store(options.cache)
-        context = make_context(
-            self._context, plan.passes.values(), [instrument for _, instrument in instruments], store
-        )
+        context = make_context(self._context, plan.passes.values(), [instrument for _, instrument in installed], store)
         unsupported = {
             option: reason
-            for group, instrument in instruments
+            for group, instrument in installed
             for option in options_in_use(group)
             if (reason := why_not_portable(instrument)) is not None
         }
@@ -438,7 +464,7 @@ class _Run:
             lines = json_lines.JsonLines(self._stdout.data, context.diag_ctx, self._stdout.streams)
             observers.insert(0, lines)
         self.display = RunDisplay(reporter, observers, data)
-        journals = file_journal(options.journal, plan.passes, context, verify=options.verify_outputs)
+        journals = file_journal(options.journal, plan.passes, context, verify=verify.value)
         with journals as journal, self.display.closing(context.diag_ctx):
             async with store or nullcontext(), context, executors as executor:
                 if workers is None:
@@ -449,7 +475,7 @@ class _Run:
                         timeout=options.timeout,
                         journal=journal,
                         limit=options.jobs,
-                        verify=options.verify_outputs,
+                        verify=verify is not VerifyOutputs.OFF,
                         on_phase=self.display.phase,
                         on_result=self._on_result,
                     )
@@ -464,6 +490,8 @@ class _Run:
                         on_phase=self.display.phase,
                         on_result=self._on_result,
                     )
+            for observer in observers:
+                await observer.follow_up()
 
         unwritten: Sequence[Path] = [] if self._split is None else self._split.unwritten
         for path in unwritten:

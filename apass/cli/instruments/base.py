@@ -53,6 +53,9 @@ class RunObserver:
     def result(self, result: JobResult) -> None:
         """Record the result of a model."""
 
+    async def follow_up(self) -> None:
+        """Do further work in the event loop, after the context of the run."""
+
     def finish(self, show: Callable[[str], None]) -> None:
         """Write the output; `show` prints text below the table of results."""
 

@@ -3,20 +3,27 @@
 import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
 from apass import instruments
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.core.user_modules import load_options
-from apass.errors import InputError
+from apass.errors import InputError, OutputsChangedError, ReproducerError
+from apass.instruments.reproducer.folder import Failure, read_reproducer
 
 __all__ = ["ReproducingOptions"]
 
 MAX_COMMANDS: Final = 10
 """Number of `apass replay` commands that are printed. A folder is written for every failure."""
+
+MAX_SECONDS: Final = 60.0
+"""Time limit for making one model smaller whose outputs a pass has changed."""
+
+_OUTPUTS_CHANGED: Final = Failure.of(OutputsChangedError()).type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +54,26 @@ class _Reproducing(RunObserver):
             self._instrument = instruments.ReproducerInstrument(folder)
         except NotADirectoryError as error:
             raise InputError(f"--reproducer: {error}") from None
+        self._reductions: list[str] = []
 
     def instruments(self) -> Iterable[object]:
         return (self._instrument,)
 
+    async def follow_up(self) -> None:
+        """Make the models smaller whose outputs a pass has changed."""
+        debugging: Any = import_module("apass.debugging.reduce")
+        for folder in self._instrument.folders[:MAX_COMMANDS]:
+            if read_reproducer(folder).failure.type != _OUTPUTS_CHANGED:
+                continue
+            try:
+                reduced = await debugging.reduce(folder, timeout=MAX_SECONDS)
+                self._reductions.append(f"reduced to {reduced.after}: {reduced.folder}")
+            except (ReproducerError, OSError) as error:
+                self._reductions.append(f"{folder} cannot be reduced: {error}")
+
     def finish(self, show: Callable[[str], None]) -> None:
+        for line in self._reductions:
+            show(line)
         folders = self._instrument.folders
         for folder in folders[:MAX_COMMANDS]:
             show(f"to reproduce: {shlex.join(['apass', *load_options(), 'replay', str(folder)])}")

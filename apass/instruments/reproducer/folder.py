@@ -165,6 +165,8 @@ class Reproducer:
     """The settings of the context that the pass ran in."""
     verify: str | None
     """The `when` of the context's `VerifyInstrument`, which may have raised the error, or None."""
+    verify_outputs: str | None = None
+    """How a `VerifyOutputsInstrument` of the context compared outputs, `each` or `prove`; None if there was none."""
     backend: str
     """The event loop: asyncio or trio."""
     versions: Mapping[str, str]
@@ -278,7 +280,7 @@ def read_reproducer(folder: Path) -> Reproducer:
     values = {
         name: record.field(name, tp)
         for name, tp in types.items()
-        if name not in ("failure", "context", "loaded", "answers_file")
+        if name not in ("failure", "context", "loaded", "answers_file", "verify_outputs")
     }
     record.choice("backend", ("asyncio", "trio"))
     record.choice("verify", (None, "changed", "always"))
@@ -290,6 +292,7 @@ def read_reproducer(folder: Path) -> Reproducer:
         **values,
         # Version 0.1.0 did not write these at first.
         loaded=record.field("loaded", types["loaded"], default=()),
+        verify_outputs=record.choice("verify_outputs", (None, "each", "prove"), default=None),
         answers_file=record.choice("answers_file", (None, ANSWERS_FILE), default=None),
         failure=Failure(type=failure.field("type", str), message=failure.field("message", str)),
         context=ContextSettings.read(context),

@@ -31,6 +31,7 @@ from apass.instruments.reproducer.folder import (
 )
 from apass.instruments.support.paths import FolderNames, file_name
 from apass.instruments.verify import VerifyInstrument
+from apass.instruments.verify_outputs import VerifyOutputsInstrument
 from apass.passes.base import Pass
 from apass.passes.sequential import Sequential
 from apass.pipelines.resume import rest_of
@@ -219,6 +220,7 @@ def _reproducer(
         failure=Failure.of(error),
         context=ContextSettings.of(ctx),
         verify=next((item.when for item in ctx.instruments if isinstance(item, VerifyInstrument)), None),
+        verify_outputs=next((item.mode for item in ctx.instruments if isinstance(item, VerifyOutputsInstrument)), None),
         backend=backend,
         versions=dict(versions()),
         module_type=f"{type(mod).__module__}:{type(mod).__qualname__}",

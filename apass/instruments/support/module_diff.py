@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from apass.core.adapter import adapter_for, text_parts
 from apass.util.text_diff import diff_texts, limit_lines
 
-__all__ = ["ModuleDiff"]
+__all__ = ["ModuleDiff", "changes_text"]
+
+_MOST_LINES: Final = 60
+"""Maximum number of lines of a diff in a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +60,12 @@ class ModuleDiff:
 
 def _functions(mod: Any) -> dict[str, Any]:
     return dict(adapter_for(mod).functions(mod))
+
+
+def changes_text(before: Any, after: Any) -> str:
+    """Return the changes as the end of a message, or nothing if the texts are equal."""
+    try:
+        diff = ModuleDiff.of(before, after).text(limit=_MOST_LINES)
+    except Exception as error:
+        return f"\nthe changes cannot be shown: {type(error).__name__}: {error}"
+    return f"\nchanges:\n{diff}" if diff else ""

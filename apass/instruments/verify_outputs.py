@@ -1,0 +1,97 @@
+"""`VerifyOutputsInstrument`: compares outputs before and after each pass."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from apass.core.info import PassInfo
+from apass.core.instrument import pass_instrument
+from apass.core.ir_plugin import Comparison, Proof, compare_outputs, plugin_for, prove_equal
+from apass.core.run import current_run
+from apass.errors import OutputsChangedError
+from apass.instruments.support.change_tracker import ChangeTracker
+from apass.instruments.support.module_diff import changes_text
+
+__all__ = ["VerifyOutputsInstrument"]
+
+
+@pass_instrument
+class VerifyOutputsInstrument:
+    """Names the first pass that changes the outputs of a module.
+
+    The module before and the module after a pass are run on the same seeded inputs, by the `compare_outputs` of the
+    `IRPlugin`. If the outputs differ, the pass ends with an OutputsChangedError. It is then the first such pass,
+    because the outputs of all passes before it were equal. A pass that calls others, such as Sequential, is checked for
+    its own changes only.
+
+    With a `ReproducerInstrument` in the context, the pass gets a reproducer folder, which `apass.reduce` makes smaller
+    as long as the outputs differ in the same way.
+
+    If outputs cannot be compared, the pass continues. Reasons are that the pass converts the module to another IR, or
+    that the plug-in cannot run the module.
+
+    Parameters:
+        prove: whether to search for a proof first, by the `prove_equal` of the plug-in. Outputs are compared only if
+            there is neither a proof nor a counterexample. The solver needs the extra `prove`.
+
+    >>> import apass
+    >>> from apass import relay
+    >>> def double(func, mod, ctx):
+    ...     return relay.Function(func.params, relay.add(func.body, func.body))
+    >>> Double = apass.function_pass(double, opt_level=0, name="Double")
+    >>> x = relay.var("x", shape=(2,), dtype="int32")
+    >>> mod = relay.IRModule.from_expr(relay.Function([x], x))
+    >>> try:
+    ...     apass.run(Double, mod, context=apass.PassContext(instruments=[VerifyOutputsInstrument()]))
+    ... except apass.OutputsChangedError as error:
+    ...     print(str(error).splitlines()[0])
+    pass 'Double' changed the outputs: the result differs in 2 of 2 elements
+
+    """
+
+    def __init__(self, *, prove: bool = False) -> None:
+        self.mode: Final = "prove" if prove else "each"
+        """`prove` or `each`, as for `apass opt --verify-outputs`."""
+        self._tracker = ChangeTracker()
+
+    def for_worker(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
+        return partial(VerifyOutputsInstrument, prove=self.mode == "prove")
+
+    def run_before_pass(self, mod: Any, info: PassInfo) -> None:
+        """Record the module."""
+        run = current_run()
+        if run is not None:
+            self._tracker.begin(run, mod)
+
+    async def run_after_pass(self, mod: Any, info: PassInfo) -> None:
+        """Compare the outputs of the input and of the result.
+
+        Raises:
+            OutputsChangedError: if they differ.
+            MissingExtraError: if the solver is not installed.
+
+        """
+        run = current_run()
+        before = mod if run is None else self._tracker.end(run, mod)
+        if before is mod:
+            return
+        plugin = plugin_for(before)
+        if plugin_for(mod) is not plugin:
+            return
+        proof = await prove_equal(plugin, before, mod) if self.mode == "prove" else Proof(None, "")
+        if proof.equal:
+            return
+        if proof.equal is None:
+            comparison = await compare_outputs(plugin, before, mod)
+        else:
+            comparison = Comparison(True, proof.text)
+        if comparison.changed:
+            reason = comparison.text.removeprefix("outputs ")
+            raise OutputsChangedError(f"pass {info.name!r} changed the outputs: {reason}{changes_text(before, mod)}")
+
+    def run_after_pass_failed(self, mod: Any, info: PassInfo, error: BaseException) -> None:
+        """Forget the module."""
+        run = current_run()
+        if run is not None:
+            self._tracker.fail(run)
