@@ -1,6 +1,6 @@
 """Rewrites that are made only if a solver proves them, in worker processes.
 
-    pip install apass z3-solver
+    pip install 'apass[prove]'
     python examples/z3_rewrites.py [asyncio | trio]
 
 A function is an expression over signed 8-bit integers, as text; `//` and `%` are those of C. The pass has rewrites that

@@ -1,12 +1,14 @@
 """`VerifyOutputsInstrument`: compares outputs before and after each pass."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from functools import partial
+from threading import Lock
 from typing import Any, Final
 
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
-from apass.core.ir_plugin import Comparison, Proof, compare_outputs, plugin_for, prove_equal
+from apass.core.ir_plugin import Comparison, IRPlugin, compare_outputs, plugin_for, prove_equal
 from apass.core.run import current_run
 from apass.errors import OutputsChangedError
 from apass.instruments.support.change_tracker import ChangeTracker
@@ -53,6 +55,26 @@ class VerifyOutputsInstrument:
         self.mode: Final = "prove" if prove else "each"
         """`prove` or `each`, as for `apass opt --verify-outputs`."""
         self._tracker = ChangeTracker()
+        self._results: Counter[tuple[str, str]] = Counter()
+        self._lock = Lock()
+
+    @property
+    def results(self) -> Mapping[tuple[str, str], int]:
+        """How often each check had which result, by the name of the pass and the result.
+
+        A result is a text such as `"outputs equal"` or `"proved for all arguments"`.
+        """
+        with self._lock:
+            return dict(self._results)
+
+    def worker_records(self) -> Mapping[tuple[str, str], int]:
+        """Return the results, for `merge_records` of the original."""
+        return self._results
+
+    def merge_records(self, records: Mapping[tuple[str, str], int]) -> None:
+        """Add the results of a twin."""
+        with self._lock:
+            self._results.update(records)
 
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
@@ -79,16 +101,22 @@ class VerifyOutputsInstrument:
         plugin = plugin_for(before)
         if plugin_for(mod) is not plugin:
             return
-        proof = await prove_equal(plugin, before, mod) if self.mode == "prove" else Proof(None, "")
-        if proof.equal:
-            return
-        if proof.equal is None:
-            comparison = await compare_outputs(plugin, before, mod)
-        else:
-            comparison = Comparison(True, proof.text)
+        comparison = await self._compare(plugin, before, mod)
+        with self._lock:
+            self._results[info.name, comparison.text] += 1
         if comparison.changed:
             reason = comparison.text.removeprefix("outputs ")
             raise OutputsChangedError(f"pass {info.name!r} changed the outputs: {reason}{changes_text(before, mod)}")
+
+    async def _compare(self, plugin: IRPlugin[Any], before: Any, after: Any) -> Comparison:
+        """Prove that two modules are equivalent, or compare their outputs."""
+        if self.mode == "each":
+            return await compare_outputs(plugin, before, after)
+        proof = await prove_equal(plugin, before, after)
+        if proof.equal is not None:
+            return Comparison(not proof.equal, proof.text)
+        comparison = await compare_outputs(plugin, before, after)
+        return Comparison(comparison.changed, f"{comparison.text}; no proof: {proof.text}")
 
     def run_after_pass_failed(self, mod: Any, info: PassInfo, error: BaseException) -> None:
         """Forget the module."""

@@ -15,8 +15,9 @@ from tests.helpers.repository import ROOT
 CORE = ("core", "runner", "passes", "concurrency", "util", "pipelines", "batch", "stores")
 ALLOWED = ("apass.errors", "apass.core.diagnostics", "apass.util.delta_debugging", "apass.util")
 """Modules that a client may import from although `apass` does not export all of their names."""
+_SOLVER = ("apass.external.solver.NotEncodedError", "apass.external.solver.counterexample")
 OWN = {
-    "relay": (),
+    "relay": _SOLVER,
     # These are shared with the command line, and no part of the interface for adapters.
     "adapters": (
         "apass.concurrency.coroutines.is_awaitable",
@@ -35,6 +36,7 @@ OWN = {
         "apass.concurrency.processes.pool.call_in_worker",
         "apass.concurrency.processes.command.complete_process",
         "apass.concurrency.processes.pool.run_in_worker",
+        *_SOLVER,
         "apass.external.Policy",
         "apass.external.Service",
         "apass.passes.registry.make_pass",

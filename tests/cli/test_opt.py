@@ -227,6 +227,17 @@ def test_result_with_changed_outputs_is_not_written(tmp_path: Path, breaking_pas
 
 @pytest.mark.process
 @pytest.mark.slow
+def test_proofs_are_listed_for_each_pass(tmp_path: Path) -> None:
+    model = tmp_path / "m.relay"
+    body = "exp(add(multiply(%x, 1f), 0f))"
+    model.write_text(f'#[version = "0.0.5"]\ndef @main(%x: Tensor[(2), float32]) {{ {body} }}\n')
+    result = apass("opt", model, "-o", tmp_path / "o.relay", "--verify-outputs=prove", "-p", "SimplifyExpr", "-O", 3)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.endswith("\nSimplifyExpr: proved for all arguments, with floats as real numbers\n")
+
+
+@pytest.mark.process
+@pytest.mark.slow
 def test_each_pass_is_compared_and_reduced(tmp_path: Path, breaking_pass: str) -> None:
     write_model(tmp_path / "m.onnx")
     pipeline = f"onnx.IdentityElimination,{breaking_pass},onnx.RemoveUnusedNodes"

@@ -31,7 +31,7 @@ RELAY_FLOORS = (
     "rewrite text type_inference expr_functor type_functor",
     "dataflow_pattern interpreter param_dict parser",
     "analysis op std build_module",
-    "backend frontend integration prelude",
+    "backend equivalence frontend integration prelude",
     "testing",
     "transform",
     "data_dep_optimization",

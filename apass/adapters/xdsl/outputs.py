@@ -39,7 +39,7 @@ from apass.adapters.xdsl.text import new_context
 from apass.concurrency.processes.pool import run_in_worker
 from apass.core.ir_plugin import Comparison
 
-__all__ = ["compare_in_process", "compare_outputs"]
+__all__ = ["compare_in_process", "compare_outputs", "is_public", "signature"]
 
 RUNS: Final = 4
 """How often each function is called, with other arguments each time."""
@@ -100,7 +100,7 @@ def _warm_up() -> None:
 def compare_in_process(before: bytes, after: bytes) -> Comparison:
     """Compare two modules, given by their bytes, in this process."""
     pair = ADAPTER.loads(before), ADAPTER.loads(after)
-    functions = [{name: func for name, func in ADAPTER.functions(mod) if _is_public(func)} for mod in pair]
+    functions = [{name: func for name, func in ADAPTER.functions(mod) if is_public(func)} for mod in pair]
     compared: list[str] = []
     omitted: list[str] = []
     for name, func in functions[0].items():
@@ -118,7 +118,8 @@ def compare_in_process(before: bytes, after: bytes) -> Comparison:
     return Comparison(False, text if compared or omitted else "outputs not compared: no public function")
 
 
-def _is_public(func: Operation) -> bool:
+def is_public(func: Operation) -> bool:
+    """Return whether an operation is a function that others may call."""
     visibility = func.get_attr_or_prop("sym_visibility")
     return func.has_trait(CallableOpInterface) and (visibility is None or "private" not in str(visibility))
 
@@ -170,8 +171,8 @@ def _difference(before: ModuleOp, after: ModuleOp, func: Operation, other: Opera
         _UnsupportedError: if they cannot be compared.
 
     """
-    types = _signature(func)
-    if other is None or _signature(other) != types:
+    types = signature(func)
+    if other is None or signature(other) != types:
         raise _UnsupportedError("its signature changed" if other is not None else "it was removed")
     for seed in range(RUNS):
         arguments = [_argument(tp, random.Random(f"{seed} {index}")) for index, tp in enumerate(types[0])]
@@ -193,7 +194,8 @@ def _difference(before: ModuleOp, after: ModuleOp, func: Operation, other: Opera
     return ""
 
 
-def _signature(func: Operation) -> tuple[Sequence[Attribute], Sequence[Attribute]]:
+def signature(func: Operation) -> tuple[Sequence[Attribute], Sequence[Attribute]]:
+    """Return the types of the arguments and of the results of a function."""
     interface = func.get_trait(CallableOpInterface)
     assert interface is not None, "only callable functions are compared"
     return interface.get_argument_types(func), interface.get_result_types(func)
@@ -234,7 +236,7 @@ def _call(mod: ModuleOp, func: Operation, arguments: Sequence[Any]) -> "_Outcome
     width = interpreter.index_bitwidth
     private = tuple(
         value.copy() if isinstance(value, _ARRAY) else scalar_attr(value, tp, width)
-        for value, tp in zip(arguments, _signature(func)[0], strict=True)
+        for value, tp in zip(arguments, signature(func)[0], strict=True)
     )
     try:
         results = interpreter.call_op(func, private)

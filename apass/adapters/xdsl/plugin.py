@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from apass.adapters.xdsl import ADAPTER
 from apass.adapters.xdsl.text import parse_module, print_module, verify_module
-from apass.core.ir_plugin import Comparison, IRPlugin
+from apass.core.ir_plugin import Comparison, IRPlugin, Proof
 
 __all__ = ["PLUGIN"]
 
@@ -39,6 +39,14 @@ async def _compare_outputs(before: ModuleOp, after: ModuleOp) -> Comparison:
     return comparison
 
 
+async def _prove_equal(before: ModuleOp, after: ModuleOp) -> Proof:
+    """Search for a proof that the public functions compute the same."""
+    solver: Any = import_module("apass.external.solver")
+    data = ADAPTER.dumps(before), ADAPTER.dumps(after)
+    proof: Proof = await solver.prove_in_worker("apass.adapters.xdsl.equivalence", *data)
+    return proof
+
+
 PLUGIN: Final = IRPlugin(
     adapter=ADAPTER,
     module_type=ModuleOp,
@@ -48,6 +56,7 @@ PLUGIN: Final = IRPlugin(
     default_pipeline="xdsl.Default",
     size=_size,
     compare_outputs=_compare_outputs,
+    prove_equal=_prove_equal,
     separator="// -----",
     copies_unchanged=False,
 )

@@ -12,7 +12,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from apass import instruments
 from apass.cli.completion import complete_format, complete_pipeline
 from apass.cli.display import DisplayOptions, Reporter, RunDisplay
 from apass.cli.errors import errors_as_lines, print_error, warnings_as_lines
@@ -20,7 +19,8 @@ from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.executor_option import PROCESS, executor_scope
 from apass.cli.exit_status import FAILED, OUTPUT_FAILED
 from apass.cli.inputs import Job, check_writable
-from apass.cli.instruments import OBSERVER_OPTIONS, DataOptions, ObserverOptions, RunPlan
+from apass.cli.instruments import OBSERVER_OPTIONS, DataOptions, ObserverOptions, RunObserver, RunPlan
+from apass.cli.instruments.verify import VerifyingOutputs
 from apass.cli.journal import file_journal
 from apass.cli.optimize import JobResult, optimize_files
 from apass.cli.options import FlagValue, ManyValues, command_with, options_in_use, with_options
@@ -429,23 +429,20 @@ class _Run:
         """
         options = self._options
         run = RunPlan(plan=plan, context=self._context, backend=options.backend)
-        enabled = [
+        enabled: list[tuple[Any, RunObserver]] = [
             (group, observer) for group in self._observers if (observer := group.create_observer(run)) is not None
         ]
+        verify = options.verify_outputs
+        if verify in (VerifyOutputs.EACH, VerifyOutputs.PROVE):
+            # First: the pass that it blames must fail before the reproducer is written.
+            enabled.insert(0, (options, VerifyingOutputs(prove=verify is VerifyOutputs.PROVE)))
         observers = [observer for _, observer in enabled]
         data = {
             observer: self._stdout.print
             for group, observer in enabled
             if self._stdout.has_observed and isinstance(group, DataOptions) and group.prints_data
         }
-        installed: list[tuple[Any, object]] = [
-            (group, instrument) for group, observer in enabled for instrument in observer.instruments()
-        ]
-        verify = options.verify_outputs
-        if verify in (VerifyOutputs.EACH, VerifyOutputs.PROVE):
-            # The pass that it blames must fail before the reproducer is written.
-            is_proving = verify is VerifyOutputs.PROVE
-            installed.insert(0, (options, instruments.VerifyOutputsInstrument(prove=is_proving)))
+        installed = [(group, instrument) for group, observer in enabled for instrument in observer.instruments()]
         store = _store(options.cache)
         context = make_context(self._context, plan.passes.values(), [instrument for _, instrument in installed], store)
         unsupported = {

@@ -1,6 +1,6 @@
-"""`--verify` and `--check-changes`: checks of modules and of inputs."""
+"""`--verify`, `--check-changes` and `--verify-outputs`: checks around passes."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
@@ -10,7 +10,7 @@ import typer
 from apass import instruments
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 
-__all__ = ["VerifyingOptions"]
+__all__ = ["VerifyingOptions", "VerifyingOutputs"]
 
 
 class Verifying(Enum):
@@ -53,3 +53,19 @@ class _Verifying(RunObserver):
             yield instruments.VerifyInstrument("always" if self._options.verify is Verifying.ALWAYS else "changed")
         if self._options.check_changes:
             yield instruments.HonestChangeInstrument()
+
+
+class VerifyingOutputs(RunObserver):
+    """Compares outputs around each pass, for an option of `apass opt` itself."""
+
+    def __init__(self, *, prove: bool) -> None:
+        self._instrument = instruments.VerifyOutputsInstrument(prove=prove)
+
+    def instruments(self) -> Iterable[object]:
+        """Return the instrument."""
+        return (self._instrument,)
+
+    def finish(self, show: Callable[[str], None]) -> None:
+        """Print the results for each pass."""
+        for (name, result), count in sorted(self._instrument.results.items()):
+            show(f"{name}: {result}" + (f" ({count} times)" if count > 1 else ""))

@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from apass.core.ir_plugin import Comparison, IRPlugin
+from apass.core.ir_plugin import Comparison, IRPlugin, Proof
 from apass.relay.integration.adapter import ADAPTER
 from apass.relay.interpreter.compare_outputs import difference, random_arguments
 from apass.relay.interpreter.evaluate import evaluate
@@ -41,6 +41,14 @@ def _compare_outputs(before: IRModule, after: IRModule) -> Comparison:
     return Comparison(bool(found), found or "outputs equal")
 
 
+async def _prove_equal(before: IRModule, after: IRModule) -> Proof:
+    """Search for a proof that the main functions compute the same."""
+    solver: Any = import_module("apass.external.solver")
+    data = ADAPTER.dumps(before), ADAPTER.dumps(after)
+    proof: Proof = await solver.prove_in_worker("apass.relay.equivalence.search", *data)
+    return proof
+
+
 def _load_onnx(path: Path) -> IRModule:
     """Read an ONNX model, with its weights as constants."""
     # Relay without ONNX does not need these modules.
@@ -65,6 +73,7 @@ PLUGIN: Final = IRPlugin(
     default_pipeline="relay.Default",
     size=_count_calls,
     compare_outputs=_compare_outputs,
+    prove_equal=_prove_equal,
 )
 """The plug-in: modules in text files."""
 

@@ -76,8 +76,12 @@ def _array_differences(name: str, left: Array, right: Array) -> Iterator[str]:
         expected, actual = left.astype(np.float64), right.astype(np.float64)
         scale = float(np.max(np.abs(expected), initial=0.0, where=np.isfinite(expected)))
         tolerance = TOLERANCES.get(str(left.dtype), 0.0)
-        if not np.allclose(expected, actual, rtol=tolerance, atol=tolerance * max(scale, 1e-6), equal_nan=True):
-            difference = np.nanmax(np.abs(expected - actual))
+        missing = np.isnan(expected) != np.isnan(actual)
+        if missing.any():
+            yield f"{name} is NaN in {int(missing.sum())} of {left.size} elements before or after only"
+        elif not np.allclose(expected, actual, rtol=tolerance, atol=tolerance * max(scale, 1e-6), equal_nan=True):
+            distance = np.abs(expected - actual)
+            difference = float(np.max(distance, initial=0.0, where=~np.isnan(distance)))
             yield f"{name} differs by up to {difference:.3g} where magnitudes reach {scale:.3g}"
     elif not np.array_equal(left, right):
         yield f"{name} differs in {int(np.sum(left != right))} of {left.size} elements"

@@ -1,0 +1,1 @@
+"""Proofs that two Relay modules are equivalent, by the SMT solver z3."""

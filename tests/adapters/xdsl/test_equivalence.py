@@ -1,0 +1,132 @@
+"""Proofs that functions of arithmetic in MLIR are equivalent."""
+
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from xdsl.dialects.builtin import IntegerAttr, i8
+from xdsl.interpreter import Interpreter
+from xdsl.interpreters import register_implementations
+
+from apass import Proof
+from apass.adapters.xdsl import ADAPTER
+from apass.adapters.xdsl.equivalence import search
+from apass.adapters.xdsl.text import new_context, parse_module
+from apass.external.solver import NotEncodedError
+
+TWO = "%x: i32, %y: i32"
+
+
+def module(parameters: str, body: str, result: str = "i32") -> bytes:
+    text = f"func.func @f({parameters}) -> {result} {{ {body} }}"
+    return ADAPTER.dumps(parse_module(text, "m"))
+
+
+def compared(before: str, after: str, *, parameters: str = TWO, result: str = "i32") -> Proof:
+    return search(module(parameters, before, result), module(parameters, after, result))
+
+
+RETURN_X = "func.return %x : i32"
+SUM = "%r = arith.addi %x, %y : i32 func.return %r : i32"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (SUM, "%r = arith.addi %y, %x : i32 func.return %r : i32"),
+        (
+            "%c = arith.constant 8 : i32 %r = arith.muli %x, %c : i32 func.return %r : i32",
+            "%c = arith.constant 3 : i32 %r = arith.shli %x, %c : i32 func.return %r : i32",
+        ),
+        (
+            "%c = arith.constant 2 : i32 %r = arith.divui %x, %c : i32 func.return %r : i32",
+            "%c = arith.constant 1 : i32 %r = arith.shrui %x, %c : i32 func.return %r : i32",
+        ),
+        # The overflow of the first is poison, so the result of the second is allowed.
+        (
+            "%s = arith.addi %x, %y overflow<nsw> : i32 %r = arith.subi %s, %y : i32 func.return %r : i32",
+            RETURN_X,
+        ),
+        ("%d = arith.divsi %x, %y : i32 func.return %x : i32", RETURN_X),
+    ],
+)
+def test_equivalent_functions_are_proved(before: str, after: str) -> None:
+    assert compared(before, after) == Proof(True, "proved for all arguments")
+
+
+def test_branch_equals_selection() -> None:
+    before = "%r = arith.select %c, %x, %y : i32 func.return %r : i32"
+    after = "%r = scf.if %c -> (i32) { scf.yield %x : i32 } else { scf.yield %y : i32 } func.return %r : i32"
+    assert compared(before, after, parameters=f"%c: i1, {TWO}").equal is True
+
+
+def test_calls_are_inlined() -> None:
+    text = """
+func.func @f(%x: i32) -> i32 { %r = func.call @g(%x) : (i32) -> i32 func.return %r : i32 }
+func.func private @g(%x: i32) -> i32 { %r = arith.addi %x, %x : i32 func.return %r : i32 }
+"""
+    before = ADAPTER.dumps(parse_module(text, "m"))
+    doubled = "%c = arith.constant 2 : i32 %r = arith.muli %x, %c : i32 func.return %r : i32"
+    assert search(before, module("%x: i32", doubled)).equal is True
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        (
+            "%c = arith.constant 2 : i32 %r = arith.divsi %x, %c : i32 func.return %r : i32",
+            "%c = arith.constant 1 : i32 %r = arith.shrsi %x, %c : i32 func.return %r : i32",
+            "function 'f' returns (0) before, and returns (-1) after, for the arguments (-1, 0)",
+        ),
+        (
+            "%r = arith.constant 1 : i32 func.return %r : i32",
+            "%r = arith.divsi %x, %x : i32 func.return %r : i32",
+            "returns (1) before, and has no result after, for the arguments (0, ",
+        ),
+        (
+            "%r = arith.addi %x, %y : i32 func.return %r : i32",
+            "%r = arith.addi %x, %y overflow<nuw> : i32 func.return %r : i32",
+            "before, and has no result after, for the arguments (",
+        ),
+    ],
+)
+def test_different_functions_have_counterexample(before: str, after: str, text: str) -> None:
+    proof = compared(before, after)
+    assert proof.equal is False
+    assert text in proof.text
+
+
+def test_unsupported_operation_is_named() -> None:
+    body = "%r = math.absi %x : i32 func.return %r : i32"
+    with pytest.raises(NotEncodedError) as caught:
+        compared(body, body)
+    assert str(caught.value) == "f (operation math.absi)"
+
+
+def test_changed_signature_is_undecided() -> None:
+    with pytest.raises(NotEncodedError, match="its signature changed"):
+        search(module(TWO, RETURN_X), module("%x: i32", RETURN_X))
+
+
+OPERATIONS = (
+    *("addi", "subi", "muli", "andi", "ori", "xori", "shli", "shrsi"),
+    *("divsi", "remsi", "floordivsi"),
+)
+
+
+@given(st.sampled_from(OPERATIONS), st.integers(-128, 127), st.integers(-128, 127))
+def test_encoding_agrees_with_interpreter(name: str, lhs: int, rhs: int) -> None:
+    if name.startswith(("shl", "shr")):
+        rhs %= 8
+    assume(("div" not in name and "rem" not in name) or rhs not in (0, -1))
+    text = f"func.func @f(%x: i8, %y: i8) -> i8 {{ %r = arith.{name} %x, %y : i8 func.return %r : i8 }}"
+    mod = parse_module(text, "m")
+    interpreter = Interpreter(mod)
+    register_implementations(interpreter, new_context())
+    scalars: Any = [IntegerAttr(number, i8) for number in (lhs, rhs)]
+    [result] = interpreter.call_op("f", tuple(scalars))
+    constants = f"%x = arith.constant {lhs} : i8 %y = arith.constant {rhs} : i8"
+    before = f"{constants} %r = arith.{name} %x, %y : i8 func.return %r : i8"
+    after = f"%r = arith.constant {result.value.data} : i8 func.return %r : i8"
+    assert compared(before, after, parameters="", result="i8").equal is True
