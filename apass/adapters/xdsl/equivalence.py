@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any, Final, TypeAlias
 
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from apass.adapters.xdsl import ADAPTER
 from apass.adapters.xdsl.outputs import is_public, signature
@@ -76,7 +76,7 @@ class _Run:
 
     def operation(self, op: Operation, operands: Sequence[_Term], values: Mapping[SSAValue, _Term]) -> Sequence[_Term]:
         """Return the results of an operation."""
-        attributes: Mapping[str, Attribute] = {**op.attributes, **op.properties}
+        attributes: Any = {**op.attributes, **op.properties}
         match op.name:
             case "arith.constant":
                 value: Any = attributes["value"]
@@ -92,8 +92,7 @@ class _Run:
                 return [_selected(*operands)]
             case "arith.cmpi":
                 predicate: Any = attributes["predicate"]
-                compare: _Binary = _PREDICATES[predicate.value.data]
-                holds = compare(operands[0].bits, operands[1].bits)
+                holds = _compared_integers(int(predicate.value.data), operands[0].bits, operands[1].bits)
                 return [_Term(z3.If(holds, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1)), _any_poison(operands))]
             case name if name in _DIVISIONS:
                 return [self.division(name, *operands)]
@@ -294,6 +293,10 @@ _PREDICATES: Final[tuple[_Binary, ...]] = (
     z3.UGE,
 )
 """The predicates of `arith.cmpi`, by their number."""
+
+
+def _compared_integers(predicate: int, lhs: Any, rhs: Any) -> Any:
+    return _PREDICATES[predicate](lhs, rhs)
 
 
 def _resized(extend: Callable[[int, Any], Any]) -> Callable[[Any, int], Any]:
