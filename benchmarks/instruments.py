@@ -60,6 +60,7 @@ MEASURING: dict[str, Make] = {
     "LiveViewInstrument": lambda _: LiveViewInstrument(console=quiet()),
     "LoggingInstrument": lambda _: apass.instruments.LoggingInstrument(),
     "ReproducerInstrument": lambda folder: apass.instruments.ReproducerInstrument(folder / "reproducers"),
+    "AnswerRecorder": lambda folder: apass.instruments.AnswerRecorder(folder / "answers"),
     "BisectInstrument": lambda _: apass.instruments.BisectInstrument(-1),
 }
 """Instruments that do not read modules."""
@@ -76,12 +77,19 @@ LOOKING: dict[str, Make] = {
 }
 """Instruments that print, check or write modules."""
 
+WRITING: dict[str, Make] = {
+    "ReproducerInstrument(crash_safe)": lambda folder: apass.instruments.ReproducerInstrument(
+        folder / "inputs", crash_safe=True
+    ),
+}
+"""Instruments that write each module before each pass, and are not part of a sum."""
+
 TRACING: dict[str, Make] = {"PassMemoryInstrument": lambda _: apass.instruments.PassMemoryInstrument()}
 """Instruments that slow down Python, and so every other instrument in their row."""
 
 ROWS: Mapping[str, Iterable[Make]] = {
     "none": (),
-    **{name: (make,) for name, make in (MEASURING | LOOKING | TRACING).items()},
+    **{name: (make,) for name, make in (MEASURING | LOOKING | WRITING | TRACING).items()},
     "all that do not look into modules": tuple(MEASURING.values()),
     "all but memory": tuple((MEASURING | LOOKING).values()),
     "all together": tuple((MEASURING | LOOKING | TRACING).values()),

@@ -1,10 +1,8 @@
 """`JournalFile`: an append-only file of records that survives crashes."""
 
-import errno
 import json
 import os
 import stat
-import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,11 +15,7 @@ from typing import Any, Final, cast
 from zlib import crc32
 
 from apass.errors import JournalError, JournalWarning
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
+from apass.util.file_locks import TAKEN, lock_now
 
 __all__ = ["JournalFile", "JournalRecord"]
 
@@ -262,23 +256,10 @@ def _open(path: Path) -> FileIO:
 def _lock(file: FileIO, path: Path) -> None:
     """Lock the file exclusively until it is closed."""
     try:
-        _lock_now(file)
+        lock_now(file.fileno())
     except OSError as error:
-        if error.errno not in _TAKEN:
+        if error.errno not in TAKEN:
             raise JournalError(f"the journal {str(path)!r} cannot be locked: {error.strerror}") from error
         raise JournalError(
             f"the journal {str(path)!r} is in use by another run; wait for that run, or use another journal"
         ) from None
-
-
-_TAKEN: Final = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
-"""Error codes of the platforms for a file that is locked by another process."""
-
-
-def _lock_now(file: FileIO) -> None:
-    if sys.platform == "win32":
-        # On Windows other processes cannot read a locked byte, so lock one beyond the size of most journals.
-        file.seek(2**31 - 2)
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-    else:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)

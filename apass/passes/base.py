@@ -84,6 +84,11 @@ class Pass(Displayed, ABC, Generic[ModT]):
 
     A Sequential then leaves it out where another pass requires it, and the module is such a one.
     """
+    native: bool = False
+    """Whether the pass calls native code in this process, which may end it, as a segmentation fault does.
+
+    A ReproducerInstrument then writes the input before the pass runs.
+    """
     runs_after: tuple[str, ...] = ()
     """Names of passes and pipelines. If the whole pipeline has some of a name, one must come earlier."""
     runs_before: tuple[str, ...] = ()

@@ -101,7 +101,8 @@ def module_pass(
             available to `ctx.got`.
         base: a class derived from the default one, for passes of one IR that share work around their bodies.
         **options: by keyword `timeout`, `on_error`, `executor`, `preserves`, `cacheable`, `version`, `config_keys`,
-            `requires`, `ensures`, `idempotent`, `runs_after`, `runs_before` and `open`; see `PassOptions`.
+            `requires`, `ensures`, `idempotent`, `native`, `runs_after`, `runs_before` and `open`; see
+            `PassOptions`.
 
     Raises:
         PassDefinitionError: if `opt_level` is missing, or `pass_func` is not a valid function or class.
@@ -168,7 +169,8 @@ def function_pass(
             available to `ctx.got`.
         base: a class derived from the default one, for passes of one IR that share work around their bodies.
         **options: by keyword `timeout`, `on_error`, `executor`, `preserves`, `cacheable`, `version`, `config_keys`,
-            `requires`, `ensures`, `idempotent`, `runs_after`, `runs_before` and `open`; see `PassOptions`.
+            `requires`, `ensures`, `idempotent`, `native`, `runs_after`, `runs_before` and `open`; see
+            `PassOptions`.
 
     Raises:
         PassDefinitionError: if `opt_level` is missing, or an argument is invalid.

@@ -89,6 +89,8 @@ class PassOptions(TypedDict, total=False):
     """Names of passes and pipelines. If the whole pipeline has some of a name, one must come earlier."""
     runs_before: Iterable[str] | None
     """Names of passes and pipelines. If the whole pipeline has some of a name, one must come later."""
+    native: bool
+    """Whether the body calls native code, which may end the process; see `Pass.native`."""
     open: Opener[Any]
     """A function `async def open(ctx)` with one `yield`, or another that returns an async context manager.
 
@@ -161,9 +163,9 @@ def check_pass_options(decorator: str, options: PassOptions) -> dict[str, Any]:
     opener = options.get("open")
     if "open" in options and not callable(opener):
         raise PassDefinitionError(f"open must be a function (ctx) with one `yield`, not {opener!r}")
-    idempotent = options.get("idempotent", False)
-    if not isinstance(idempotent, bool):
-        raise PassDefinitionError(f"idempotent must be True or False, not {idempotent!r}")
+    for flag in ("idempotent", "native"):
+        if not isinstance(attributes.get(flag, False), bool):
+            raise PassDefinitionError(f"{flag} must be True or False, not {attributes[flag]!r}")
     return attributes
 
 

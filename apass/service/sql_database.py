@@ -4,7 +4,6 @@ import errno
 import os
 import shutil
 import sqlite3
-import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ from urllib.parse import quote
 from apass.errors import MissingExtraError
 from apass.service.errors import JobsUnavailableError
 from apass.service.sql_schema import APPLICATION_ID, prepare_schema
+from apass.util.file_locks import TAKEN, lock_now
 
 try:
     from sqlalchemy import Connection, Engine, create_engine, event, make_url
@@ -23,11 +23,6 @@ try:
     from sqlalchemy.pool import QueuePool
 except ImportError as _error:
     raise MissingExtraError(f"SqlJobStore needs SQLAlchemy ({_error}): pip install 'apass[serve]'") from _error
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
 
 __all__ = ["Database"]
 
@@ -57,8 +52,6 @@ _ZEROS: Final = bytes(1 << 16)
 SPARE: Final = 1 << 20
 """Bytes of the disk that are left free beside a new reserve."""
 
-_TAKEN: Final = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
-"""Error codes of the platforms for a file that is locked by another process."""
 
 MODE: Final = 0o600
 """The permissions of a new file, which contains the models of users."""
@@ -442,13 +435,13 @@ class _SqliteFile:
         except OSError as error:
             raise JobsUnavailableError(f"{label} cannot be locked: {path}: {error.strerror}") from error
         try:
-            _lock_now(lock)
+            lock_now(lock)
             os.ftruncate(lock, 0)
             os.write(lock, f"process {os.getpid()} on {gethostname()}\n".encode())
         except OSError as error:
             holder = os.read(lock, 1000).decode(errors="replace").strip()
             os.close(lock)
-            if error.errno not in _TAKEN:
+            if error.errno not in TAKEN:
                 raise JobsUnavailableError(
                     f"{label} cannot be locked: {path}: {error.strerror}", is_full=error.errno == errno.ENOSPC
                 ) from error
@@ -476,18 +469,6 @@ def _close_inherited() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_close_inherited)
-
-
-def _lock_now(lock: int) -> None:
-    if sys.platform == "win32":
-        # Other processes cannot read a locked byte, so lock one after the text.
-        os.lseek(lock, 10_000, os.SEEK_SET)
-        try:
-            msvcrt.locking(lock, msvcrt.LK_NBLCK, 1)
-        finally:
-            os.lseek(lock, 0, os.SEEK_SET)
-    else:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _begin(connection: Connection) -> None:

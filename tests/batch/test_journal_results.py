@@ -189,7 +189,7 @@ def test_lock_failure_differs_from_file_in_use(tmp_path: Path, monkeypatch: pyte
     def fail(file: object) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(files, "_lock_now", fail)
+    monkeypatch.setattr(files, "lock_now", fail)
     with pytest.raises(JournalError, match="cannot be locked: No locks available"):
         JournalFile(tmp_path / "run.journal")
 

@@ -32,6 +32,7 @@ class _OfTVM(Pass[IRModule], init=False):
     """A pass of TVM, which keeps its function in C++: it cannot be pickled."""
 
     target: Any
+    native: bool = True
 
     @property
     def all_names(self) -> tuple[str, ...]:

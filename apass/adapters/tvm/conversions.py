@@ -29,6 +29,7 @@ class FromONNX(ModulePass[Any]):
 
     """
 
+    native: bool = True
     info: PassInfo = PassInfo(0, "tvm.FromONNX")
     cacheable: bool | Literal["module"] = True
     version: str = _VERSION
@@ -79,6 +80,7 @@ class ToLLVM(ModulePass[Any]):
 
     """
 
+    native: bool = True
     info: PassInfo = PassInfo(0, "tvm.ToLLVM")
     cacheable: bool | Literal["module"] = True
     version: str = _VERSION

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from apass import instruments
+from apass.cli.errors import print_error
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.core.user_modules import load_options
 from apass.errors import InputError, OutputsChangedError, ReproducerError
@@ -37,27 +38,57 @@ class ReproducingOptions:
         ),
     ] = None
     """The directory of the folders."""
+    crash_safe: Annotated[
+        bool,
+        typer.Option(
+            "--crash-safe",
+            help="Write the input before each pass, not only before native ones, so that a crash leaves a folder.",
+            rich_help_panel=PANEL,
+        ),
+    ] = False
+    """Whether the input of each pass is written before it."""
 
     def create_observer(self, run: RunPlan) -> RunObserver | None:
         """Return the observer that writes reproducers, or None if it is not enabled.
 
         Raises:
-            InputError: if the folder is a file.
+            InputError: if the folder is a file, or there is none for `--crash-safe`.
 
         """
-        return None if self.reproducer is None else _Reproducing(self.reproducer)
+        if self.reproducer is None:
+            if self.crash_safe:
+                raise InputError("--crash-safe writes reproducers; add --reproducer DIR")
+            return None
+        return _Reproducing(self.reproducer, crash_safe=self.crash_safe)
 
 
 class _Reproducing(RunObserver):
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, crash_safe: bool) -> None:
         try:
-            self._instrument = instruments.ReproducerInstrument(folder)
+            self._instrument = instruments.ReproducerInstrument(folder, crash_safe=crash_safe)
         except NotADirectoryError as error:
             raise InputError(f"--reproducer: {error}") from None
         self._reductions: list[str] = []
 
     def instruments(self) -> Iterable[object]:
         return (self._instrument,)
+
+    def begin(self) -> None:
+        """Report the passes during which the process of an earlier run has ended.
+
+        Raises:
+            InputError: if a folder cannot be moved.
+
+        """
+        try:
+            folders = self._instrument.recover()
+        except OSError as error:
+            raise InputError(f"--reproducer: {error}") from None
+        for folder in folders:
+            found = read_reproducer(folder)
+            where = "" if found.module is None else f" on {found.module}"
+            print_error(f"the process of an earlier run ended during pass {found.pass_name}{where}")
+            print_error(f"to reproduce: {_replay(folder)}")
 
     async def follow_up(self) -> None:
         """Make the models smaller whose outputs a pass has changed."""
@@ -76,6 +107,11 @@ class _Reproducing(RunObserver):
             show(line)
         folders = self._instrument.folders
         for folder in folders[:MAX_COMMANDS]:
-            show(f"to reproduce: {shlex.join(['apass', *load_options(), 'replay', str(folder)])}")
+            show(f"to reproduce: {_replay(folder)}")
         if len(folders) > MAX_COMMANDS:
             show(f"and {len(folders) - MAX_COMMANDS} more in {self._instrument.reproducer_dir}")
+
+
+def _replay(folder: Path) -> str:
+    """Return the command that replays a folder."""
+    return shlex.join(["apass", *load_options(), "replay", str(folder)])

@@ -29,6 +29,7 @@ __all__ = [
     "dump_module",
     "free_folder",
     "load_module",
+    "move_folder",
     "read_reproducer",
     "versions",
     "write_reproducer",
@@ -248,7 +249,7 @@ def write_reproducer(
             write_whole(part / reproducer.module_file, data)
         if answers is not None and reproducer.answers_file is not None:
             write_whole(part / reproducer.answers_file, answers)
-        return _rename(part, folder)
+        return move_folder(part, folder)
     except BaseException as error:
         shutil.rmtree(part, ignore_errors=True)
         # The error of a full disk names no file.
@@ -299,8 +300,14 @@ def read_reproducer(folder: Path) -> Reproducer:
     )
 
 
-def _rename(part: Path, folder: Path) -> Path:
-    """Rename a complete folder to the first free candidate of `folder`."""
+def move_folder(part: Path, folder: Path) -> Path:
+    """Rename a complete folder to the first free candidate; return its path.
+
+    Raises:
+        OSError: if it cannot be renamed, or all candidates exist.
+
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
     for number in range(1, 10_000):
         path = free_folder(folder, number)
         if path.exists():

@@ -1,6 +1,6 @@
 """`ReproducerInstrument`: writes a folder that reproduces each failure of a pass."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -26,15 +26,17 @@ from apass.instruments.reproducer.folder import (
     Failure,
     Reproducer,
     dump_module,
+    read_reproducer,
     versions,
     write_reproducer,
 )
+from apass.instruments.reproducer.running import RunningInputs, recover_inputs
 from apass.instruments.support.paths import FolderNames, file_name
 from apass.instruments.verify import VerifyInstrument
 from apass.instruments.verify_outputs import VerifyOutputsInstrument
 from apass.passes.base import Pass
 from apass.passes.sequential import Sequential
-from apass.pipelines.resume import rest_of
+from apass.pipelines.resume import is_row, rest_of
 
 __all__ = ["ReproducerInstrument"]
 
@@ -56,18 +58,24 @@ class ReproducerInstrument:
     - Each folder is written under a temporary name and then renamed, without blocking the event loop. A cancellation
       does not interrupt the write.
     - If the adapter cannot write a module, the folder has no module file and states the reason.
+    - A pass may end the process: by a segmentation fault, an abort, or too much memory. The input of a `native` pass is
+      therefore written before the pass, and removed when the pass ends. What remains is made a reproducer when the next
+      context with such an instrument is entered, see `recovered`. If a worker has died, it is made one at once.
 
     Parameters:
         reproducer_dir: the parent folder of the reproducers. It is created when the first pass fails.
+        crash_safe: whether the input is written before every pass that `runs_alone`, not only before a native one.
 
     Raises:
         NotADirectoryError: if `reproducer_dir` is a file.
 
     """
 
-    def __init__(self, reproducer_dir: Path | str) -> None:
+    def __init__(self, reproducer_dir: Path | str, *, crash_safe: bool = False) -> None:
         self.reproducer_dir: Final = Path(reproducer_dir)
         """The parent folder of the reproducers."""
+        self.crash_safe: Final = crash_safe
+        """The `crash_safe` argument."""
         if self.reproducer_dir.exists() and not self.reproducer_dir.is_dir():
             raise NotADirectoryError(
                 f"reproducers need a folder, got the file {str(reproducer_dir)!r}; choose another path"
@@ -78,7 +86,38 @@ class ReproducerInstrument:
         self._written: list[Path] = []
         self._answers: WeakKeyDictionary[Run, list[Answer]] = WeakKeyDictionary()
         """The answers that each running pass asked for."""
+        self._running = RunningInputs(self._base)
+        self._inputs: WeakKeyDictionary[Run, Path] = WeakKeyDictionary()
+        """The folders with the inputs of the passes that run."""
+        self._recovered: list[Path] = []
+        self._is_twin = False
         self._lock = Lock()
+
+    @property
+    def recovered(self) -> list[Path]:
+        """The reproducers of passes of earlier runs whose process has ended, sorted.
+
+        Several passes may have run when the process ended: those of concurrent modules.
+        """
+        with self._lock:
+            return sorted(self._recovered)
+
+    def recover(self) -> list[Path]:
+        """Make reproducers of the inputs of ended processes; return the new ones.
+
+        Raises:
+            OSError: if a folder cannot be moved.
+
+        """
+        found = [self.reproducer_dir / folder.relative_to(self._base) for folder in recover_inputs(self._base)]
+        with self._lock:
+            self._recovered += found
+        return found
+
+    async def enter_pass_ctx(self) -> None:
+        """Look for inputs of processes that have ended."""
+        if not self._is_twin:
+            await run_sync(self.recover)
 
     @property
     def folders(self) -> list[Path]:
@@ -97,7 +136,12 @@ class ReproducerInstrument:
         # The working directory of a worker may differ.
         base = self._base.absolute()
         return partial(
-            ReproducerInstrument._make_twin, self.reproducer_dir, base, assigned, self._positions.reserve(run)
+            ReproducerInstrument._make_twin,
+            self.reproducer_dir,
+            base,
+            assigned,
+            self._positions.reserve(run),
+            self.crash_safe,
         )
 
     def worker_records(self) -> Sequence[Path]:
@@ -110,10 +154,17 @@ class ReproducerInstrument:
             self._written += records
 
     def module_lost(self, mod: Any, error: BaseException) -> None:
-        """Write a folder for the whole pipeline, if the module has ended its worker."""
+        """Name the input of the pass that ended the worker, or write the module."""
         if not isinstance(error, WorkerLostError):
             return
         run = remote_run()
+        inputs = [folder for folder in self.recover() if read_reproducer(folder).module == run.module]
+        if inputs:
+            with self._lock:
+                self._written += inputs
+            for folder in inputs:
+                error.add_note(_FolderNote(f"reproducer: {folder}", run))
+            return
         self._positions.begin(run)
         position = self._positions.position(run)
         if position is not None:
@@ -124,18 +175,38 @@ class ReproducerInstrument:
             error.add_note(_FolderNote(f"reproducer: {folder}", run))
 
     @classmethod
-    def _make_twin(cls, folder: Path, base: Path, assigned: Mapping[str, str], first: Mapping[str | None, int]) -> Self:
-        twin = cls(folder)
+    def _make_twin(
+        cls,
+        folder: Path,
+        base: Path,
+        assigned: Mapping[str, str],
+        first: Mapping[str | None, int],
+        crash_safe: bool,
+    ) -> Self:
+        twin = cls(folder, crash_safe=crash_safe)
         twin._base = base
+        twin._running = RunningInputs(base)
+        twin._is_twin = True
         twin._names = FolderNames(assigned=assigned)
         twin._positions = PositionTracker(first)
         return twin
 
-    def run_before_pass(self, mod: Any, info: PassInfo) -> None:
-        """Record the position of the pass."""
+    def run_before_pass(self, mod: Any, info: PassInfo) -> Awaitable[None] | None:
+        """Record the position of the pass, and write its input if it may end the process."""
         run = current_run()
-        if run is not None:
-            self._positions.begin(run)
+        if run is None:
+            return None
+        position = self._positions.begin(run)
+        pass_: Any = run.pass_
+        if not isinstance(pass_, Pass) or not pass_.runs_alone or is_row(run):
+            return None
+        return self._write_input(mod, run, position) if self.crash_safe or pass_.native else None
+
+    def run_after_pass(self, mod: Any, info: PassInfo) -> Awaitable[None] | None:
+        """Remove the input of the pass."""
+        run = current_run()
+        folder = None if run is None else self._inputs.pop(run, None)
+        return None if folder is None else run_sync(self._running.remove, folder)
 
     def on_answer(self, answer: Answer) -> None:
         """Keep the answer until the passes that asked for it have ended."""
@@ -149,6 +220,10 @@ class ReproducerInstrument:
     async def run_after_pass_failed(self, mod: Any, info: PassInfo, error: BaseException) -> None:
         """Write the folder, unless an inner pass has already written one for this error."""
         run = current_run()
+        if run is not None and (folder := self._inputs.pop(run, None)) is not None:
+            # The pass has ended, also by a cancellation.
+            with anyio.CancelScope(shield=True):
+                await run_sync(self._running.remove, folder)
         if run is None or not isinstance(error, Exception) or _has_folder(error, run):
             return
         pass_: Any = run.pass_
@@ -174,10 +249,26 @@ class ReproducerInstrument:
         # An adapter that is not thread-safe is called on the event loop, which blocks it.
         return await run_sync(write) if adapter_for(mod).thread_safe else write()
 
+    async def _write_input(self, mod: Any, run: Run, position: Position) -> None:
+        ctx, backend = PassContext.current(), _backend()
+        rest = _rest(run, position, ctx)
+
+        def write() -> Path:
+            lost = WorkerLostError("the process ended while the pass ran")
+            reproducer, data, _, _ = _reproducer(mod, run, position, ctx, backend, rest, lost)
+            return self._running.write(self._name(position), reproducer, data)
+
+        # A folder that is written after a cancellation would look like that of a pass that has ended its process.
+        with anyio.CancelScope(shield=True):
+            self._inputs[run] = await run_sync(write) if adapter_for(mod).thread_safe else write()
+
     def _folder(self, position: Position) -> Path:
+        return self._base / self._name(position)
+
+    def _name(self, position: Position) -> Path:
         module = "module" if position.module is None else self._names.folder(position.module)
         steps = [f"{number}_{name}" + (f"@{func}" if func else "") for number, name, func in position.steps]
-        return self._base / module / file_name(".".join(steps[1:] or steps))
+        return Path(module, file_name(".".join(steps[1:] or steps)))
 
 
 class _FolderNote(RunNote):

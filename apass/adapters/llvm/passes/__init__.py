@@ -81,6 +81,7 @@ class LLVMFunctionPass(FunctionPass[Module, Function]):
 
     cacheable: bool | Literal["module"] = True
     version: str = VERSION
+    native: bool = True
 
     def __init__(
         self, info: PassInfo, add: _Add, level: int = 2, tuning: Mapping[str, Any] | None = None, in_order: bool = True
@@ -188,6 +189,7 @@ class LLVMModulePass(ModulePass[Module]):
 
     cacheable: bool | Literal["module"] = True
     version: str = VERSION
+    native: bool = True
 
     def __init__(
         self, info: PassInfo, add: _Add, level: int = 2, tuning: Mapping[str, Any] | None = None, attributes: str = ""
