@@ -1,12 +1,12 @@
-"""Savings of caches: shared analyses, hits in memory and on disk, an ONNX corpus.
+"""Savings of caches: shared analyses, stored results, an ONNX corpus, snapshots.
 
 python -m benchmarks.caching
 """
 
+import random
 import statistics
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -14,12 +14,15 @@ from typing import Any
 
 import anyio
 import onnx
+import onnx_ir
 
 import apass
 from apass.adapters.onnx import load_model
+from apass.batch.snapshot_folder import SnapshotFolder
+from apass.core.adapter import adapter_for
 from apass.stores import SqliteStore
 from benchmarks.area import Benchmark, main
-from benchmarks.measure import record, record_rounds
+from benchmarks.measure import record, record_rounds, seconds
 
 TEST_DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 
@@ -39,13 +42,6 @@ def StoredLength(func: str) -> int:
 async def RequestSlow(func: str, mod: Any, ctx: apass.PassContext) -> str:
     await ctx.get(Slow, func)
     return func
-
-
-async def seconds(work: Callable[[], Awaitable[object]]) -> float:
-    """Return how long a job takes."""
-    start = perf_counter()
-    await work()
-    return perf_counter() - start
 
 
 async def shared_analyses(rounds: int) -> None:
@@ -122,10 +118,46 @@ async def optimize_twice(folder: Path) -> tuple[float, float]:
     return durations[0], durations[1]
 
 
+async def snapshots(rounds: int) -> None:
+    """Write a snapshot of 100 MB of weights, and one with the same weights."""
+    first: list[float] = []
+    second: list[float] = []
+    bare: list[float] = []
+    model = weighted_model(100)
+    dumps = partial(adapter_for(model).dumps, model)
+    for number in range(rounds):
+        with tempfile.TemporaryDirectory() as folder:
+            write = partial(SnapshotFolder(Path(folder)).write, "model", ["0:Pass"], model)
+            bare.append(await seconds(dumps))
+            first.append(await seconds(write))
+            model.metadata_props["round"] = str(number)
+            second.append(await seconds(write))
+    record_rounds("first snapshot of 100 MB of weights", first, bare, 6.0, "dumps of the adapter")
+    record_rounds("snapshot with unchanged weights", second, bare, 3.0, "dumps of the adapter")
+
+
+def weighted_model(megabytes: int) -> Any:
+    """Return a model with one addition of random weights for each megabyte."""
+    source = random.Random(0)
+    names = [f"w{index}" for index in range(megabytes)]
+    size = 250_000
+    weights = [
+        onnx.TensorProto(dims=[size], data_type=onnx.TensorProto.FLOAT, name=name, raw_data=source.randbytes(4 * size))
+        for name in names
+    ]
+    nodes = [onnx.helper.make_node("Add", [f"x{index}", name], [f"x{index + 1}"]) for index, name in enumerate(names)]
+    first, last = (
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [size]) for name in ("x0", f"x{megabytes}")
+    )
+    graph = onnx.helper.make_graph(nodes, "weighted", [first], [last], initializer=weights)
+    return onnx_ir.from_proto(onnx.helper.make_model(graph))
+
+
 BENCHMARKS = (
     Benchmark(shared_analyses, rounds=7, quick=True),
     Benchmark(hits, rounds=1, quick=True),
     Benchmark(corpus, rounds=1),
+    Benchmark(snapshots, rounds=5),
 )
 
 if __name__ == "__main__":

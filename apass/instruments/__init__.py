@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from apass.instruments.remarks import RemarksInstrument, render_remarks
     from apass.instruments.report.instrument import ReportInstrument
     from apass.instruments.reproducer.instrument import ReproducerInstrument
+    from apass.instruments.snapshots import SnapshotInstrument
     from apass.instruments.statistics import PassStatistic, StatisticsInstrument
     from apass.instruments.support.events import Event, EventInstrument, EventKind
     from apass.instruments.timing.functions import FunctionTimingInstrument
@@ -74,6 +75,7 @@ else:
             "apass.instruments.remarks": ["RemarksInstrument", "render_remarks"],
             "apass.instruments.report.instrument": ["ReportInstrument"],
             "apass.instruments.reproducer.instrument": ["ReproducerInstrument"],
+            "apass.instruments.snapshots": ["SnapshotInstrument"],
             "apass.instruments.statistics": ["PassStatistic", "StatisticsInstrument"],
             "apass.instruments.support.events": ["Event", "EventInstrument", "EventKind"],
             "apass.instruments.timing.functions": ["FunctionTimingInstrument"],
@@ -126,6 +128,7 @@ __all__ = [
     "RemarksInstrument",
     "ReportInstrument",
     "ReproducerInstrument",
+    "SnapshotInstrument",
     "StatisticsInstrument",
     "TraceInstrument",
     "VerifyInstrument",

@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnx_ir as ir
+import psutil
 import pytest
 from onnx.external_data_helper import convert_model_to_external_data, write_external_data_tensors
 
+from apass.adapters.onnx import load_model
 from apass.batch.journal_file import JournalFile
 from apass.core.context import PassContext
 from apass.core.run import current_module_name
@@ -89,6 +91,56 @@ def test_killed_command_continues_on_either_event_loop(tmp_path: Path) -> None:
     assert (status, err, files(tmp_path / "out")) == (0, "", names)
     assert out.splitlines()[:2] == ["begin b.onnx", "begin c.onnx"]
     assert lines(out)[-1] == "3 of 3 models written, 12 nodes before, 6 after"
+
+
+SLOW_PASSES = """
+import sys
+import time
+
+import apass
+
+
+def first(mod, ctx):
+    print("first", file=sys.stderr, flush=True)
+    # The first snapshot is written a second after the pipeline has begun.
+    time.sleep(1.1)
+    result = mod.clone()
+    result.metadata_props["first"] = "yes"
+    return result
+
+
+def second(mod, ctx):
+    print("second", file=sys.stderr, flush=True)
+    while HELD:
+        time.sleep(1)
+    return mod
+
+
+for function in (first, second):
+    apass.register_pass(apass.module_pass(function, opt_level=0))
+"""
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("--executor", "process")])
+def test_killed_pipeline_continues_after_last_pass(tmp_path: Path, options: tuple[str, ...]) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    passes = tmp_path / "passes.py"
+    arguments = ["opt", model, "-o", tmp_path / "o.onnx", "--load", passes, "-p", "first,second", *options]
+    passes.write_text(f"HELD = True\n{SLOW_PASSES}")
+    with script("", [*arguments, "--journal", tmp_path / "j"]) as command:
+        assert command.stderr is not None
+        begun = [command.stderr.readline() for _ in range(2)]
+        for running in (command, *psutil.Process(command.pid).children(recursive=True)):
+            running.kill()
+    assert begun == ["first\n", "second\n"]
+    passes.write_text(f"HELD = False\n{SLOW_PASSES}")
+    status, out, err = process(*arguments, "--journal", tmp_path / "j")
+    assert (status, err) == (0, "second\n")
+    assert out.endswith("\nm.onnx: continued after 0:sequential/0:first of an earlier run\n")
+    assert load_model(tmp_path / "o.onnx").metadata_props["first"] == "yes"
+    assert not (tmp_path / "j.snapshots").exists()
 
 
 def test_only_changed_or_missing_files_are_redone(

@@ -20,6 +20,7 @@ from apass.cli.executor_option import PROCESS, executor_scope
 from apass.cli.exit_status import FAILED, OUTPUT_FAILED
 from apass.cli.inputs import Job, check_writable
 from apass.cli.instruments import OBSERVER_OPTIONS, DataOptions, ObserverOptions, RunObserver, RunPlan
+from apass.cli.instruments.snapshots import SnapshotObserver
 from apass.cli.instruments.verify import VerifyingOutputs
 from apass.cli.journal import file_journal
 from apass.cli.optimize import JobResult, optimize_files
@@ -173,7 +174,7 @@ class RunOptions:
         typer.Option(
             "--journal",
             metavar="FILE",
-            help="Record finished models in FILE, and skip them in the next run.",
+            help="Record finished models in FILE; the next run skips them, and continues interrupted pipelines.",
             rich_help_panel=_RUN,
         ),
     ] = None
@@ -436,6 +437,11 @@ class _Run:
         if verify in (VerifyOutputs.EACH, VerifyOutputs.PROVE):
             # First: the pass that it blames must fail before the reproducer is written.
             enabled.insert(0, (options, VerifyingOutputs(prove=verify is VerifyOutputs.PROVE)))
+        snapshots = None
+        if options.journal is not None:
+            # Last: a pass that another instrument rejects has not finished.
+            snapshots = SnapshotObserver(options.journal)
+            enabled.append((options, snapshots))
         observers = [observer for _, observer in enabled]
         data = {
             observer: self._stdout.print
@@ -471,6 +477,7 @@ class _Run:
                         executor=executor,
                         timeout=options.timeout,
                         journal=journal,
+                        snapshots=None if snapshots is None else snapshots.instrument,
                         limit=options.jobs,
                         verify=verify is not VerifyOutputs.OFF,
                         on_phase=self.display.phase,

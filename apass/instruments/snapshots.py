@@ -1,0 +1,254 @@
+"""`SnapshotInstrument`: continues a pipeline after the last finished pass."""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from time import perf_counter
+from typing import Any, Final, Self
+
+import anyio
+from anyio.to_thread import run_sync
+
+from apass.batch.journal import describe_run
+from apass.batch.snapshot_folder import SnapshotFolder, snapshot_key
+from apass.core.adapter import ModT, adapter_for, run_in_thread_if_safe
+from apass.core.context import PassContext
+from apass.core.info import PassInfo
+from apass.core.instrument import pass_instrument
+from apass.core.portable import remote_run
+from apass.core.position import Position, PositionTracker
+from apass.core.run import current_module_name, current_run
+from apass.errors import ResumeError
+from apass.passes.base import Pass
+from apass.pipelines.parser import as_pass
+from apass.pipelines.resume import is_in_order, is_row, rest_of
+
+__all__ = ["SnapshotInstrument"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Progress:
+    """What is known about the pipeline of one module."""
+
+    key: str
+    """The name of its snapshot."""
+    positions: tuple[str, ...]
+    """The positions after which the pipeline was continued."""
+    begun: float
+    """When the pipeline began, or continued."""
+    latest: Any = None
+    """The module of the last snapshot."""
+    written: float = 0.0
+    """When the last snapshot was finished; 0 if there is none."""
+    cost: float = 0.0
+    """Seconds that all snapshots took."""
+    last_cost: float = 0.0
+    """Seconds that the last one took."""
+
+
+@pass_instrument
+class SnapshotInstrument:
+    """Writes the module between passes, so that a later run continues the pipeline.
+
+    `run` runs a pipeline on a module. If an earlier run of the same pipeline on the same module was interrupted, or one
+    of its passes failed, it continues after the last pass whose result was written. The name and the contents of the
+    module, the versions of the passes, and the settings of the context must be the same.
+
+    - Only the latest module is kept, in chunks by digest. Chunks that did not change, such as those of weights, are not
+      written again. The snapshot is removed when the pipeline ends.
+    - Snapshots are made after passes that run one after another, also in a Repeat, a While or an If. A pass that is run
+      by another one's code is part of that one.
+    - A snapshot is made only if snapshots have then taken at most `share` of the time of the pipeline, and at least
+      `interval` seconds after the last one.
+    - `apass opt --journal FILE` uses the folder `FILE.snapshots`.
+
+    Parameters:
+        folder: the folder of the snapshots; it is created when the first one is written.
+        share: the largest part of the running time that snapshots may take; `inf` for one after each pass.
+        interval: seconds between two snapshots of a module.
+
+    >>> import anyio, apass, tempfile
+    >>> from apass.instruments import SnapshotInstrument
+    >>> fails = [True]
+    >>> def double(mod, ctx):
+    ...     print("double")
+    ...     return {"f": 2 * mod["f"]}
+    >>> def fail_once(mod, ctx):
+    ...     if fails.pop():
+    ...         raise ValueError("the service is gone")
+    ...     return mod
+    >>> Double = apass.module_pass(double, opt_level=0, name="Double")
+    >>> FailOnce = apass.module_pass(fail_once, opt_level=0, name="FailOnce")
+    >>> fails += [False, True]
+    >>> async def main(folder):
+    ...     snapshots = SnapshotInstrument(folder, share=float("inf"), interval=0)
+    ...     async with apass.PassContext(instruments=[snapshots]):
+    ...         return await snapshots.run(apass.Sequential([Double, FailOnce]), {"f": 4})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     try:
+    ...         anyio.run(main, folder)
+    ...     except ValueError as error:
+    ...         print(error)
+    ...     print(anyio.run(main, folder))
+    double
+    the service is gone
+    {'f': 8}
+
+    """
+
+    reads_modules: Final = False
+    """The hooks keep no module whose contents they read later."""
+
+    def __init__(self, folder: Path | str, *, share: float = 0.1, interval: float = 1.0) -> None:
+        self.folder: Final = Path(folder)
+        """The folder of the snapshots."""
+        self.share: Final = share
+        """The `share` argument."""
+        self.interval: Final = interval
+        """The `interval` argument."""
+        self._snapshots = SnapshotFolder(self.folder)
+        self._positions = PositionTracker()
+        self._modules: dict[str | None, _Progress] = {}
+        self._continued: dict[str | None, str] = {}
+        self._lock = Lock()
+
+    @property
+    def continued(self) -> Mapping[str | None, str]:
+        """The position of the last pass of the earlier run, by the name of the module."""
+        with self._lock:
+            return dict(self._continued)
+
+    async def run(
+        self,
+        pass_: Pass[ModT] | str,
+        mod: ModT,
+        *,
+        runner: Callable[[Pass[ModT]], Callable[[ModT], Awaitable[ModT]]] | None = None,
+    ) -> ModT:
+        """Run a pipeline on a module, or what an earlier run has left of it.
+
+        Call it in a context with this instrument.
+
+        Parameters:
+            pass_: the pipeline, or its text.
+            mod: the module.
+            runner: returns the function that runs a pass on a module; by default the pass itself.
+
+        Raises:
+            JournalError: if the pipeline has no text.
+            Exception: the error of a pass.
+
+        """
+        pipeline: Pass[ModT] = as_pass("SnapshotInstrument.run(pass_, mod)", pass_)
+        name = current_module_name()
+        description = describe_run({"": pipeline}, PassContext.current())
+        adapter = adapter_for(mod)
+        key = await run_in_thread_if_safe(adapter, mod, partial(_key, adapter, name, mod, description))
+        rest, start = pipeline, mod
+        positions: tuple[str, ...] = ()
+        found = await run_sync(self._snapshots.read, key)
+        if found is not None:
+            snapshot, latest = found
+            try:
+                rest = _rest(pipeline, snapshot.positions)
+                start, positions = latest, snapshot.positions
+            except (ResumeError, ValueError):  # the file names a pass that the pipeline does not run
+                await run_sync(self._snapshots.remove, key)
+        with self._lock:
+            self._modules[name] = _Progress(key, positions, perf_counter())
+            if positions:
+                self._continued[name] = positions[-1]
+        try:
+            result = await (rest if runner is None else runner(rest))(start)
+        finally:
+            with self._lock:
+                del self._modules[name]
+        with anyio.CancelScope(shield=True):
+            await run_sync(self._snapshots.remove, key)
+        return result
+
+    def for_worker(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
+        run = remote_run()
+        with self._lock:
+            progress = self._modules.get(run.module)
+        return partial(
+            SnapshotInstrument._make_twin,
+            self.folder.absolute(),
+            self.share,
+            self.interval,
+            run.module,
+            None if progress is None else (progress.key, progress.positions),
+            self._positions.reserve(run),
+        )
+
+    @classmethod
+    def _make_twin(
+        cls,
+        folder: Path,
+        share: float,
+        interval: float,
+        module: str | None,
+        progress: tuple[str, tuple[str, ...]] | None,
+        first: Mapping[str | None, int],
+    ) -> Self:
+        twin = cls(folder, share=share, interval=interval)
+        twin._positions = PositionTracker(first)
+        if progress is not None:
+            twin._modules[module] = _Progress(*progress, perf_counter())
+        return twin
+
+    def run_before_pass(self, mod: Any, info: PassInfo) -> None:
+        """Record the position of the pass."""
+        run = current_run()
+        if run is not None:
+            self._positions.begin(run)
+
+    async def run_after_pass(self, mod: Any, info: PassInfo) -> None:
+        """Write the module, if the pipeline can continue after the pass."""
+        run = current_run()
+        if run is None or run.parent is None or is_row(run) or not is_in_order(run):
+            return
+        with self._lock:
+            progress = self._modules.get(run.module)
+        position = self._positions.position(run)
+        if progress is None or position is None or not self._is_due(progress):
+            return
+        # A cancellation must not leave half a snapshot, and this one is worth its time.
+        with anyio.CancelScope(shield=True):
+            written = await self._write(progress, (*progress.positions, position.text), mod)
+            with self._lock:
+                if self._modules.get(run.module) is progress:
+                    self._modules[run.module] = written
+
+    def _is_due(self, progress: _Progress) -> bool:
+        now = perf_counter()
+        if now - (progress.written or progress.begun) < self.interval:
+            return False
+        return progress.cost + progress.last_cost <= self.share * (now - progress.begun)
+
+    async def _write(self, progress: _Progress, positions: tuple[str, ...], mod: Any) -> _Progress:
+        start = perf_counter()
+        if mod is progress.latest:
+            await run_sync(self._snapshots.move, progress.key, positions)
+        else:
+            write = partial(self._snapshots.write, progress.key, positions, mod)
+            await run_in_thread_if_safe(adapter_for(mod), None, write)
+        end = perf_counter()
+        return replace(progress, latest=mod, written=end, cost=progress.cost + end - start, last_cost=end - start)
+
+
+def _key(adapter: Any, name: str | None, mod: Any, description: Mapping[str, Any]) -> str:
+    """Return the name of the snapshot of a module."""
+    identity = json.dumps([name, adapter.fingerprint(mod), description], sort_keys=True)
+    return snapshot_key(name, identity)
+
+
+def _rest(pipeline: Pass[Any], positions: tuple[str, ...]) -> Pass[Any]:
+    """Return the rest of a pipeline after positions, each in the rest after the last."""
+    for text in positions:
+        pipeline = rest_of(pipeline, Position.parse(text))
+    return pipeline
