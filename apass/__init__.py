@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from apass.core.remarks import Remark, RemarkKind
     from apass.core.run import Run, current_module_name, current_run
     from apass.debugging.bisect import Bisected, bisect
-    from apass.debugging.reduce import Reduced, reduce
+    from apass.debugging.reduce import Reduced, reduce, reduce_module
     from apass.debugging.replay import Replay, Verdict, replay
     from apass.debugging.stress import Stressed, stress
     from apass.display.view import View, diff, view
@@ -145,7 +145,7 @@ else:
             "apass.core.remarks": ["Remark", "RemarkKind"],
             "apass.core.run": ["Run", "current_module_name", "current_run"],
             "apass.debugging.bisect": ["Bisected", "bisect"],
-            "apass.debugging.reduce": ["Reduced", "reduce"],
+            "apass.debugging.reduce": ["Reduced", "reduce", "reduce_module"],
             "apass.concurrency.interleaving": ["Schedule"],
             "apass.debugging.stress": ["Stressed", "stress"],
             "apass.debugging.replay": ["Replay", "Verdict", "replay"],
@@ -366,6 +366,7 @@ __all__ = [
     "provide_pass",
     "read_reproducer",
     "reduce",
+    "reduce_module",
     "register_adapter",
     "register_callable",
     "register_config_option",

@@ -22,7 +22,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "bisect": "Find the first pass, and its function, that makes a check of the model fail.",
         "plan": "Print the passes that would run, in order, and the reason for each skipped pass.",
         "replay": "Run the failed pass of a reproducer on the recorded module and context.",
-        "reduce": "Write a smaller reproducer, with which the pass fails in the same way.",
+        "reduce": "Write a smaller model and pipeline that fail, or that a check rejects.",
         "serve": "Serve jobs over HTTP, until Ctrl-C or SIGTERM.",
         "submit": "Optimize models on a server, and write the results.",
         "jobs": "List, show, cancel, repeat or remove the jobs of a server, and get their results.",

@@ -1,26 +1,41 @@
 """The command of `--check`, which decides whether the model in a file is good."""
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
-from typing import Any, Final
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, Final
 
 import anyio
+import typer
 from anyio.abc import Process
 
 from apass.batch.formats import ModelFormat
 from apass.cli.inputs import split_command
 from apass.concurrency.processes.group import end_group, kill_group, start_group
-from apass.errors import BisectError
+from apass.errors import InputError
+from apass.instruments.reproducer.folder import Failure
 
-__all__ = ["Checker", "read_command"]
+__all__ = ["TIMEOUT", "CheckCommand", "CheckTimeoutOption", "read_command"]
 
-PLACEHOLDER: Final = "{}"
+AFTER: Final = "{}"
 """Replaced by the path of the model in a command."""
+BEFORE: Final = "{before}"
+"""Replaced by the path of the model before the passes."""
+
+TIMEOUT: Final = "check timeout"
+"""The type of the failure of a check that was killed."""
 
 _CANNOT_RUN: Final = {126, 127}
 """Exit statuses of a POSIX shell: the command is not executable (126), or was not found (127)."""
+
+CheckTimeoutOption = Annotated[
+    float | None,
+    typer.Option(
+        "--check-timeout", metavar="SECONDS", min=0.01, help="Kill a check that takes longer; the model counts as bad."
+    ),
+]
 
 
 def read_command(text: str) -> Sequence[str]:
@@ -31,44 +46,57 @@ def read_command(text: str) -> Sequence[str]:
 
     """
     words = split_command("--check", text, "python check.py {}")
-    return words if any(PLACEHOLDER in word for word in words) else [*words, PLACEHOLDER]
+    return words if any(AFTER in word for word in words) else [*words, AFTER]
 
 
-class Checker:
+class CheckCommand:
     """Runs the command on models.
 
     A model is good if the command exits with status 0 within `timeout` seconds.
+
+    Parameters:
+        command: the words of the command; `{}` is the model, and `{before}` the model before the passes.
+        model_format: the format of the model before the passes.
+        name: the name of the model's file.
+        timeout: seconds; None for no limit.
+
     """
 
-    def __init__(
-        self,
-        command: Sequence[str],
-        model_format: ModelFormat,
-        path: Path,
-        *,
-        timeout: float | None,
-        report: Callable[[str], object],
-    ) -> None:
+    def __init__(self, command: Sequence[str], model_format: ModelFormat, name: str, timeout: float | None) -> None:
         self._command = command
         self._format = model_format
-        self._path = path
+        self._name = name
         self._timeout = timeout
-        self._report = report
 
-    async def is_good(self, mod: Any) -> bool:
-        """Write the model to the file, and return whether the command accepts it.
+    def __str__(self) -> str:
+        return shlex.join(self._command)
+
+    async def __call__(self, before: Any, after: Any) -> bool | Failure:
+        """Write the models to files, and return whether the command accepts them.
+
+        The type of the failure is the exit status. Its message is the last line that the command wrote to standard
+        error.
 
         Raises:
-            BisectError: if the command cannot be run.
+            InputError: if the command cannot be run.
 
         """
-        path = self._format.path_of(mod, self._path)
-        await anyio.to_thread.run_sync(self._format.save, mod, path)
-        command = [word.replace(PLACEHOLDER, str(path)) for word in self._command]
+        with TemporaryDirectory(prefix="apass-check-") as folder:
+            words = list(self._command)
+            for placeholder, mod in ((BEFORE, before), (AFTER, after)):
+                if not any(placeholder in word for word in words):
+                    continue
+                path = self._format.path_of(mod, Path(folder) / placeholder.strip("{}") / self._name)
+                path.parent.mkdir(exist_ok=True)
+                await anyio.to_thread.run_sync(self._format.save, mod, path)
+                words = [word.replace(placeholder, str(path)) for word in words]
+            return await self._run(words)
+
+    async def _run(self, words: Sequence[str]) -> bool | Failure:
         try:
-            process = await start_group(command, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE)
+            process = await start_group(words, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE)
         except OSError as error:
-            raise BisectError(f"cannot run the check: {error}") from error
+            raise InputError(f"cannot run the check: {error}") from error
         stderr = bytearray()
         try:
             with anyio.move_on_after(self._timeout) as scope:
@@ -76,14 +104,14 @@ class Checker:
         finally:
             await end_group(process)
         if scope.cancelled_caught:
-            self._report(f"the check was killed after {self._timeout:g} s; the model counts as bad")
-            return False
+            return Failure(type=TIMEOUT, message=f"the check was killed after {self._timeout:g} s")
+        message = stderr.decode(errors="replace").strip()
         if process.returncode in _CANNOT_RUN:
-            message = stderr.decode(errors="replace").strip()
-            raise BisectError(
-                f"cannot run the check: {shlex.join(command)} exited with status {process.returncode}: {message}"
+            raise InputError(
+                f"cannot run the check: {shlex.join(words)} exited with status {process.returncode}: {message}"
             )
-        return process.returncode == 0
+        last_line = message.splitlines()[-1] if message else "no message on standard error"
+        return process.returncode == 0 or Failure(type=f"exit status {process.returncode}", message=last_line)
 
 
 async def _wait(process: Process, stderr: bytearray) -> None:

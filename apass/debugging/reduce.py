@@ -1,76 +1,84 @@
-"""`reduce`: shrinks the module of a reproducer to a small example."""
+"""`reduce`: shrinks the module and the pipeline of a failure to a small example."""
 
 import json
 import re
-import shutil
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
 from functools import partial
-from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from time import perf_counter
-from typing import Any, Final, Literal, TypeGuard, cast
+from typing import Any, Final, Literal
 
 import anyio
+from anyio.lowlevel import checkpoint
 
-from apass.core.adapter import adapter_for
-from apass.core.answers import RecordedAnswers
+from apass.core.adapter import adapter_for, facts_of, load_with_facts, suffix_of, type_name
+from apass.core.answers import ANSWERS_FILE, RecordedAnswers
+from apass.core.context import PassContext
+from apass.core.run import current_module_name
 from apass.core.user_modules import loaded_user_modules
-from apass.debugging.replay import check_context, read_answers, read_module, read_pass, run_once
-from apass.errors import ReproducerError, WorkerLostError
+from apass.debugging.attempts import Attempts, digest_of
+from apass.debugging.replay import (
+    ResultCheck,
+    check_context,
+    failure_of_check,
+    read_answers,
+    read_module,
+    read_pass,
+    run_once,
+)
+from apass.debugging.smaller_pipelines import as_row, pipeline_shrinkings
+from apass.errors import ExecutorError, ReproducerError, WorkerLostError
+from apass.executors.remote import backend_name
 from apass.instruments.reproducer.folder import (
+    ContextSettings,
     Failure,
     Reproducer,
     dump_module,
-    load_module,
     read_reproducer,
+    versions,
     write_reproducer,
 )
+from apass.instruments.support.paths import file_name
+from apass.instruments.verify import VerifyInstrument
+from apass.instruments.verify_outputs import VerifyOutputsInstrument
 from apass.passes.base import Pass
+from apass.passes.sequential import Sequential
 from apass.pipelines.parser import as_pass
 from apass.util.delta_debugging import Shrinking, ddmin
 
-__all__ = ["Reduced", "Size", "reduce"]
+__all__ = ["Kept", "Reduced", "Size", "reduce", "reduce_module"]
+
+Kept = Literal["module", "pipeline"]
+"""What a reduction leaves as it is."""
 
 _VARIES: Final = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|[%@][\w.]+|0x[0-9a-f]+|\d+(?:\.\d+)?")
 """Parts of a message that depend on the module: names and numbers."""
 
 _LOST: Final = Failure.of(WorkerLostError()).type
-"""The recorded failure of a pass that ended its worker; here it ends the process of an attempt."""
+"""The recorded failure of a pass that ended its worker."""
 
-_CHILD: Final = """
-import json, sys
-folder, path, modules, unknown_answers = sys.argv[1:]
-sys.path[:] = json.loads(path)
-from apass.debugging.replay import report_failure
-report_failure(folder, json.loads(modules), unknown_answers)
-"""
-"""The program of a child process: it can import what this process can."""
+_NOT_SENT: Final = Failure.of(ExecutorError()).type
+"""The failure of a pass that cannot be sent to a worker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The size of a module."""
+    """The size of a module and a pipeline."""
 
     functions: int
     """Number of functions."""
     lines: int
-    """Number of lines of its text."""
+    """Number of lines of the module's text."""
     file_size: int
-    """Size of its file in bytes."""
-
-    @classmethod
-    def of(cls, mod: Any, data: bytes) -> "Size":
-        """Return the size of a module with the given file contents."""
-        adapter = adapter_for(mod)
-        return cls(len(list(adapter.functions(mod))), len(adapter.to_text(mod).splitlines()), len(data))
+    """Size of the module's file in bytes."""
+    passes: int = 1
+    """Number of passes in the text of the pipeline that contain no others."""
 
     def __str__(self) -> str:
+        passes = "" if self.passes == 1 else f"{self.passes:,} passes, "
         counts = ((self.functions, "function"), (self.lines, "line"), (self.file_size, "byte"))
-        return ", ".join(f"{number:,} {unit}{'' if number == 1 else 's'}" for number, unit in counts)
+        return passes + ", ".join(f"{number:,} {unit}{'' if number == 1 else 's'}" for number, unit in counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +87,12 @@ class Reduced:
 
     folder: Path
     """The folder of the smaller reproducer."""
+    pipeline: str | None
+    """The text of the smaller pipeline; None if it has none."""
     before: Size
-    """The size of the original module."""
+    """The size of the original module and pipeline."""
     after: Size
-    """The size of the reduced module."""
+    """The size of the reduced module and pipeline."""
     tries: int
     """Number of modules that were tried."""
     complete: bool
@@ -93,19 +103,25 @@ async def reduce(
     folder: Path | str,
     pass_: Pass[Any] | str | None = None,
     *,
+    check: ResultCheck | None = None,
+    keep: Kept | None = None,
     message: str | None = None,
     timeout: float | None = None,
     isolate: bool = False,
+    jobs: int = 1,
+    tried: Path | str | None = None,
     output: Path | str | None = None,
     report: Callable[[str], object] | None = None,
-    on_try: Callable[[int, int], object] | None = None,
+    on_try: Callable[[int, Size], object] | None = None,
     unknown_answers: Literal["error", "ask"] = "error",
 ) -> Reduced:
-    """Shrink the module of a reproducer while the pass fails the same way.
+    """Shrink the module and the pipeline of a reproducer while it fails the same way.
 
-    The result is written as another reproducer. The adapter defines what can be removed: an IRAdapter may have a
-    method `shrinkings(mod)`, which yields the possible shrinkings.
+    The result is written as another reproducer. The adapter defines what can be removed from a module: an IRAdapter may
+    have a method `shrinkings(mod)`, which yields the possible shrinkings.
 
+    - A pipeline loses passes and options. Passes that contain others are replaced by these. If the failure only needs
+      the result of the first passes, that becomes the module.
     - A dict loses entries, including those within its functions.
     - Relay loses functions. Expressions are replaced by their parts or by constants of their type. Lets and parameters
       are removed.
@@ -114,256 +130,444 @@ async def reduce(
     Parameters:
         folder: the folder written by `ReproducerInstrument`.
         pass_: the pass to run, or the text of a pipeline, in place of the recorded one.
+        check: takes the module before and after the passes, and returns whether the result is good; `def` or `async
+            def`. An exception means that it is not. The failure to keep is then that of the check. It must accept the
+            module before the passes as their result.
+        keep: what is left as it is, `module` or `pipeline`. A pipeline without a text is left as it is, too.
         message: a regular expression that the failure's message must match. By default the first line must be the
             same, except for names and numbers. The type must always be the same.
-        timeout: seconds after which the smallest module so far is the result.
-        isolate: whether each attempt runs in a separate process, for a pass that may crash or never end. The process
-            imports the modules that define the registered pass.
+        timeout: seconds after which the smallest reproducer so far is the result.
+        isolate: whether the passes run in worker processes, for a pass that may crash or never end.
+        jobs: number of attempts that run at once. It makes sense with `isolate`, or a check that starts a process. The
+            result is the same.
+        tried: a file for the outcomes of attempts. The next search for the same reproducer, pipeline, check and message
+            goes on from it. It is removed at the end, except after a timeout.
         output: the output folder. The default is `reduced` in the folder, or `reduced~2` if that exists.
-        report: called with a line for each step that made the module smaller.
-        on_try: called after each attempt with the number of attempts and the size of the smallest module in bytes.
+        report: called with a line for each step that made the reproducer smaller.
+        on_try: called after each attempt with the number of attempts and the size of the smallest reproducer.
         unknown_answers: what a question without a recorded answer does: raise an error, so that the smaller module does
             not count, or ask.
 
     Raises:
         TypeError: if `pass_` is neither a pass nor a text.
-        ReproducerError: if the folder has no reproducer, the pass no longer fails that way, the adapter has no
-            `shrinkings`, or both `pass_` and `isolate` are given.
+        ReproducerError: if the folder has no reproducer, it does not fail that way any more, the check rejects the
+            original module, or the adapter has no `shrinkings`.
+        OSError: if a file cannot be written.
 
     """
     path = Path(folder)
     reproducer = read_reproducer(path)
-    if isolate and pass_ is not None:
-        raise ReproducerError(
-            "pass_ cannot be sent to another process; omit isolate, or register the pass and omit pass_"
-        )
     check_context(path, reproducer)
-    mod = read_module(path, reproducer)
-    if not hasattr(adapter_for(mod), "shrinkings"):
-        raise ReproducerError(
-            f"the adapter for {type(mod).__qualname__} has no method `shrinkings`, so reduce does not support it"
-        )
-    runner = read_pass(path, reproducer) if pass_ is None else as_pass("reduce(folder, pass_)", pass_)
-    with TemporaryDirectory(prefix="apass-reduce-") as scratch:
-        matcher = _FailureMatcher(reproducer.failure, message)
-        # A pass that has ended a worker would end this process.
-        is_isolated = isolate or reproducer.failure.type == _LOST
-        child = _child_command(runner, unknown_answers) if is_isolated else None
-        answers = read_answers(path, reproducer, unknown_answers)
-        search = _Reduction(
-            reproducer, runner, answers, child, matcher, timeout, Path(scratch), report or _ignore, on_try or _ignore
-        )
-        return await search.run(mod, path / "reduced" if output is None else Path(output))
+    search = _Search(
+        reproducer,
+        read_module(path, reproducer),
+        read_pass(path, reproducer) if pass_ is None else as_pass("reduce(folder, pass_)", pass_),
+        read_answers(path, reproducer, unknown_answers),
+        check=check,
+        failure=None if check is not None else reproducer.failure,
+        keep=keep,
+        message=message,
+        isolate=isolate,
+        jobs=jobs,
+        tried=None if tried is None else Path(tried),
+        report=report or _ignore,
+        on_try=on_try or _ignore,
+    )
+    return await search.run(path / "reduced" if output is None else Path(output), timeout)
+
+
+async def reduce_module(
+    mod: Any,
+    pass_: Pass[Any] | str,
+    output: Path | str,
+    *,
+    check: ResultCheck | None = None,
+    keep: Kept | None = None,
+    message: str | None = None,
+    timeout: float | None = None,
+    isolate: bool = False,
+    jobs: int = 1,
+    tried: Path | str | None = None,
+    report: Callable[[str], object] | None = None,
+    on_try: Callable[[int, Size], object] | None = None,
+) -> Reduced:
+    """Shrink a module and a pipeline that fail, or whose result a check rejects.
+
+    The passes run with the settings of the current context. The result is written as a reproducer. For the other
+    parameters see `reduce`.
+
+    Parameters:
+        mod: the module.
+        pass_: the pass, or the text of a pipeline.
+        output: the output folder; it gets another number if it exists.
+
+    Raises:
+        TypeError: if `pass_` is neither a pass nor a text.
+        ReproducerError: if nothing fails, the check rejects the original module, or the adapter has no `shrinkings`.
+        OSError: if a file cannot be written.
+
+    >>> import anyio, apass, tempfile
+    >>> @apass.module_pass(opt_level=0)
+    ... def LoseG(mod, ctx):
+    ...     return {name: 0 if name == "g" else value for name, value in mod.items()}
+    >>> async def main(folder):
+    ...     check = lambda before, after: before == after
+    ...     found = await apass.reduce_module({"f": 1, "g": 2, "h": 3}, LoseG, folder + "/small", check=check)
+    ...     print("before:", found.before)
+    ...     print("after: ", found.after)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     anyio.run(main, folder)
+    before: 3 functions, 3 lines, 24 bytes
+    after:  1 function, 1 line, 8 bytes
+
+    """
+    ctx = PassContext.current()
+    runner = as_pass("reduce_module(mod, pass_)", pass_)
+    search = _Search(
+        _state(mod, runner, ctx),
+        mod,
+        runner,
+        ctx.replay_answers,
+        check=check,
+        failure=None,
+        keep=keep,
+        message=message,
+        isolate=isolate,
+        jobs=jobs,
+        tried=None if tried is None else Path(tried),
+        report=report or _ignore,
+        on_try=on_try or _ignore,
+    )
+    return await search.run(Path(output), timeout)
+
+
+def _state(mod: Any, pass_: Pass[Any], ctx: PassContext) -> Reproducer:
+    """Return the reproducer of a pass that has not failed yet."""
+    return Reproducer(
+        **_of_pass(pass_),
+        pipeline=_text(pass_),
+        rest=None,
+        loaded=tuple(module.source for module in loaded_user_modules()),
+        module=current_module_name(),
+        function=None,
+        failure=None,
+        context=ContextSettings.of(ctx),
+        verify=next((item.when for item in ctx.instruments if isinstance(item, VerifyInstrument)), None),
+        verify_outputs=next((item.mode for item in ctx.instruments if isinstance(item, VerifyOutputsInstrument)), None),
+        backend=backend_name(),
+        versions=dict(versions()),
+        module_type=type_name(mod),
+        module_file=file_name(f"module{suffix_of(adapter_for(mod))}"),
+        answers_file=None if ctx.replay_answers is None else ANSWERS_FILE,
+        facts=facts_of(adapter_for(mod), mod),
+        trouble=None,
+    )
 
 
 class _FailureMatcher:
     """Decides which failures count as the same."""
 
-    def __init__(self, failure: Failure, message: str | None) -> None:
-        self.failure = failure
+    def __init__(self, message: str | None) -> None:
         try:
             self.pattern = None if message is None else re.compile(message)
         except re.error as error:
             raise ReproducerError(f"message must be a regular expression, got {message!r}: {error}") from None
 
-    def matches(self, failure: Failure | None) -> bool:
-        if failure is not None and failure.type == "crash" and self.failure.type == _LOST and self.pattern is None:
-            return True
-        if failure is None or failure.type != self.failure.type:
+    def matches(self, failure: Failure | None, wanted: Failure) -> bool:
+        if failure is None or failure.type != wanted.type:
             return False
         if self.pattern is not None:
             return self.pattern.search(failure.message) is not None
-        return _normalized(failure.message) == _normalized(self.failure.message)
+        # The message about a lost worker depends on what it had to do.
+        return failure.type == _LOST or _normalized(failure.message) == _normalized(wanted.message)
 
 
-class _TimeLimitError(Exception):
-    """The time limit of the search was reached."""
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A module and a pipeline to try."""
+
+    mod: Any
+    """The module, read from its file."""
+    data: bytes
+    """The contents of the file."""
+    pass_: Pass[Any]
+    """The pipeline."""
+    text: str
+    """The text of the pipeline; empty if it has none, so that it is not reduced."""
+
+    @classmethod
+    def of(cls, mod: Any, pass_: Pass[Any]) -> "_Candidate":
+        """Return a candidate whose module is written and read again."""
+        _, data, facts = dump_module(mod)
+        return cls(load_with_facts(adapter_for(mod), data, facts), data, pass_, _text(pass_) or "")
+
+    @property
+    def digest(self) -> str:
+        """What identifies the candidate."""
+        return digest_of(self.data, self.text.encode())
+
+    def size(self) -> Size:
+        """Return the size of the module and the pipeline."""
+        adapter = adapter_for(self.mod)
+        functions, lines = len(list(adapter.functions(self.mod))), len(adapter.to_text(self.mod).splitlines())
+        return Size(functions, lines, len(self.data), _count(self.pass_))
 
 
-class _Reduction:
-    """A search for a smaller module."""
+class _Search:
+    """A search for a smaller module and pipeline."""
 
     def __init__(
         self,
         reproducer: Reproducer,
+        mod: Any,
         pass_: Pass[Any],
         answers: RecordedAnswers | None,
-        child: Callable[[Path], list[str]] | None,
-        matcher: _FailureMatcher,
-        timeout: float | None,
-        scratch: Path,
+        *,
+        check: ResultCheck | None,
+        failure: Failure | None,
+        keep: Kept | None,
+        message: str | None,
+        isolate: bool,
+        jobs: int,
+        tried: Path | None,
         report: Callable[[str], object],
-        on_try: Callable[[int, int], object],
+        on_try: Callable[[int, Size], object],
     ) -> None:
+        if keep not in (None, "module", "pipeline"):
+            raise ValueError(f"keep must be 'module', 'pipeline' or None, not {keep!r}")
+        if keep != "module" and not hasattr(adapter_for(mod), "shrinkings"):
+            raise ReproducerError(
+                f"the adapter for {type(mod).__qualname__} has no method `shrinkings`, so reduce does not support it"
+            )
         self.reproducer = reproducer
-        self.pass_ = pass_
         self.answers = answers
-        self.answers_data = None if answers is None else answers.path.read_bytes()
-        self.child = child
-        self.matcher = matcher
-        self.scratch = scratch
+        self.check = check
+        self.wanted = failure
+        self.keep = keep
+        # A pass that has ended a worker would end this process.
+        self.is_isolated = isolate or (failure is not None and failure.type == _LOST)
+        self.jobs = jobs
         self.report = report
         self.on_try = on_try
-        self.ends = float("inf") if timeout is None else perf_counter() + timeout
-        self.outcomes: dict[bytes, bool] = {}
-        self.finished: set[bytes] = set()
+        self.matcher = _FailureMatcher(message)
+        self.best = _Candidate(mod, dump_module(mod)[1], pass_, _text(pass_) or "")
+        self.size = self.best.size()
+        identity = json.dumps([asdict(reproducer), message, _name(check)], default=str)
+        self.attempts = Attempts(tried, digest_of(identity.encode(), self.best.digest.encode()))
+        self.finished: set[str] = set()
+        self.failures: dict[str, Failure] = {}
         self.tries = 0
-        self.failure: Failure | None = None
-        self.last: Failure | None = None
-        self.best: tuple[Any, bytes]
 
-    async def run(self, mod: Any, output: Path) -> Reduced:
+    async def run(self, output: Path, timeout: float | None) -> Reduced:
         """Search, and write the result."""
-        self.best = (mod, dump_module(mod)[1])
-        before = Size.of(*self.best)
-        if not await self.fails(mod):
-            now = "does not fail any more" if self.failure is None else f"fails another way: {self.failure}"
-            raise ReproducerError(f"cannot reduce: the pass {now}; the recorded failure is {self.reproducer.failure}")
-        complete = True
-        try:
+        before = self.size
+        if self.attempts.known:
+            self.report(f"{self.attempts.known:,} attempts are known from an interrupted search")
+        with anyio.move_on_after(timeout) as scope:
+            await self.begin()
             while await self.shrink_once():
                 continue
-        except _TimeLimitError:
-            complete = False
-        folder = await self.write(output)
-        return Reduced(folder=folder, before=before, after=Size.of(*self.best), tries=self.tries, complete=complete)
+        if self.wanted is None:
+            raise ReproducerError(f"cannot reduce: the first attempt did not end in {timeout:g} s")
+        # The outcome may come from the file of an interrupted search.
+        failure = self.failures.get(self.best.digest) or await self.failure_of(self.best)
+        if failure is None or not self.matcher.matches(failure, self.wanted):
+            self.attempts.discard()
+            raise ReproducerError(
+                "the outcomes of the interrupted search do not hold any more; they were removed, so start again"
+            )
+        folder = await self.write(output, failure)
+        if not scope.cancelled_caught:
+            self.attempts.discard()
+        return Reduced(
+            folder=folder,
+            pipeline=self.best.text or None,
+            before=before,
+            after=self.size,
+            tries=self.tries,
+            complete=not scope.cancelled_caught,
+        )
+
+    async def begin(self) -> None:
+        """Run the original passes, and learn the failure to keep.
+
+        Raises:
+            ReproducerError: if they do not fail, or fail in another way.
+
+        """
+        best = self.best
+        first = _Candidate.of(best.mod, best.pass_)
+        failure = await self.failure_of(first)
+        if failure is not None and failure.type == _NOT_SENT:
+            raise ReproducerError(
+                f"cannot reduce: the passes cannot run in a worker process: {failure.message}; register them in a "
+                f"module that it can import, or omit isolate"
+            )
+        if self.check is not None and (rejected := await failure_of_check(self.check, first.mod, first.mod)):
+            raise ReproducerError(
+                f"cannot reduce: the check rejects the module before any pass ({rejected}); correct the check"
+            )
+        if failure is None:
+            if self.wanted is not None:
+                what = f"the pass does not fail any more; the recorded failure is {self.wanted}"
+            elif self.check is not None:
+                what = "the check accepts the result of the passes"
+            else:
+                what = "the passes do not fail; give a check that rejects their result"
+            raise ReproducerError(f"cannot reduce: {what}")
+        self.wanted = self.wanted or failure
+        if not self.matcher.matches(failure, self.wanted):
+            raise ReproducerError(
+                f"cannot reduce: the pass fails another way: {failure}; the recorded failure is {self.wanted}"
+            )
+        self.failures[best.digest] = failure
+        self.tries += 1
 
     async def shrink_once(self) -> bool:
-        """Try each shrinking; return whether the module became smaller than before."""
-        before = self.best[1]
-        self.finished.add(sha256(before).digest())
+        """Try each shrinking; return whether the reproducer became smaller than before."""
+        self.finished.add(self.best.digest)
         for number in range(1000):
-            shrinking = next(islice(self.shrinkings(), number, None), None)
-            if shrinking is None:
+            item = next(islice(self.shrinkings(), number, None), None)
+            if item is None:
                 break
-            size = len(self.best[1])
-            removed = await ddmin(shrinking.count, partial(self.fails_without, shrinking))
-            if removed:
-                smaller = f"{size:,} bytes before, {len(self.best[1]):,} after"
-                self.report(f"removed {len(removed)} of {shrinking.count} {shrinking.what}: {smaller}")
-        # Two shrinkings may undo each other, so stop at a module that was seen before.
-        return sha256(self.best[1]).digest() not in self.finished
+            await self.shrink(*item)
+        if self.keep is None and self.best.text:
+            await self.start_later()
+        # Two shrinkings may undo each other, so stop at a reproducer that was seen before.
+        return self.best.digest not in self.finished
 
-    def shrinkings(self) -> Iterable[Shrinking[Any]]:
-        """Return the shrinkings of the smallest module so far."""
-        mod = self.best[0]
-        adapter: Any = adapter_for(mod)
-        shrinkings: Iterable[Shrinking[Any]] = adapter.shrinkings(mod)
-        return shrinkings
+    def shrinkings(self) -> Iterator[tuple[Shrinking[Any], Callable[[Any], _Candidate]]]:
+        """Iterate over the shrinkings of the smallest reproducer, and how to try a result."""
+        best = self.best
+        # A shorter pipeline makes the attempts faster.
+        if self.keep != "pipeline" and best.text:
+            for part in pipeline_shrinkings(best.pass_):
+                yield part, partial(_Candidate.of, best.mod)
+        if self.keep != "module":
+            adapter: Any = adapter_for(best.mod)
+            shrinkings: Iterable[Shrinking[Any]] = adapter.shrinkings(best.mod)
+            for part in shrinkings:
+                yield part, lambda mod: _Candidate.of(mod, best.pass_)
 
-    async def fails_without(self, shrinking: Shrinking[Any], numbers: frozenset[int]) -> bool:
-        """Return whether the pass fails the same way without these parts.
+    async def shrink(self, shrinking: Shrinking[Any], create: Callable[[Any], _Candidate]) -> None:
+        """Remove as many parts as possible."""
+        size = self.size
+        smaller: dict[frozenset[int], _Candidate] = {}
 
-        If so, the module becomes the smallest one.
-        """
-        if not numbers:
-            return True
+        async def fails_without(numbers: frozenset[int]) -> bool:
+            candidate = await self.smaller(lambda: create(shrinking.without(numbers)))
+            if candidate is not None:
+                smaller[numbers] = candidate
+            return candidate is not None
+
+        def accept(numbers: frozenset[int]) -> None:
+            self.accept(smaller[numbers])
+            smaller.clear()
+
+        removed = await ddmin(shrinking.count, fails_without, jobs=self.jobs, accept=accept)
+        if removed:
+            self.report(
+                f"removed {len(removed)} of {shrinking.count} {shrinking.what}: "
+                f"{size.file_size:,} bytes before, {self.size.file_size:,} after"
+            )
+
+    async def start_later(self) -> None:
+        """Make the result of the first passes the module, if the others fail on it."""
+        passes = as_row(self.best.pass_).passes
+        for count in range(len(passes) - 1, 0, -1):
+            mod, error = await self.result_of(Sequential(passes[:count]), self.best.mod)
+            if error is not None or not hasattr(adapter_for(mod), "shrinkings"):
+                continue
+            rest = passes[count] if count == len(passes) - 1 else Sequential(passes[count:])
+            candidate = await self.smaller(partial(_Candidate.of, mod, rest))
+            if candidate is not None:
+                self.accept(candidate)
+                self.report(f"replaced the module by the result of the first {count} of {len(passes)} passes")
+                return
+
+    def accept(self, candidate: _Candidate) -> None:
+        """Make a candidate the smallest reproducer."""
+        self.best = candidate
+        self.size = candidate.size()
+        self.on_try(self.tries, self.size)
+
+    async def smaller(self, create: Callable[[], _Candidate]) -> _Candidate | None:
+        """Return a candidate if it fails the same way."""
+        # Attempts without a checkpoint of their own would never be cancelled.
+        await checkpoint()
         try:
-            mod = shrinking.without(numbers)
+            candidate = create()
         except Exception:  # a foreign library may raise any exception if a part cannot be removed
-            return False
-        return await self.fails(mod)
+            return None
+        digest = candidate.digest
+        fails = self.attempts.get(digest)
+        if fails is None:
+            failure = await self.failure_of(candidate)
+            assert self.wanted is not None
+            fails = self.matcher.matches(failure, self.wanted)
+            if fails and self.check is not None:
+                fails = await failure_of_check(self.check, candidate.mod, candidate.mod) is None
+            if fails and failure is not None:
+                self.failures[digest] = failure
+            self.tries += 1
+            self.attempts.add(digest, fails)
+            self.on_try(self.tries, self.size)
+        return candidate if fails else None
 
-    async def fails(self, mod: Any) -> bool:
-        """Return whether the pass fails the same way on a serialized, reloaded module."""
-        try:
-            _, data, _ = dump_module(mod)
-            key = sha256(data).digest()
-            if self.outcomes.get(key) is False:
-                return False
-            reloaded = load_module(self.reproducer.module_type, data, self.reproducer.facts)
-        except Exception:  # the same
-            return False
-        if key not in self.outcomes:
-            self.outcomes[key] = await self.run_attempt(reloaded, data)
-        if self.outcomes[key]:
-            self.best = (reloaded, data)
-        self.on_try(self.tries, len(self.best[1]))
-        return self.outcomes[key]
+    async def failure_of(self, candidate: _Candidate) -> Failure | None:
+        """Run the passes, and the check; return how they fail."""
+        result, error = await self.result_of(candidate.pass_, candidate.mod)
+        if error is not None:
+            return Failure.of(error)
+        return await failure_of_check(self.check, candidate.mod, result)
 
-    async def run_attempt(self, mod: Any, data: bytes) -> bool:
-        """Run the pass within the remaining time; return whether it fails the same way."""
-        left = self.ends - perf_counter()
-        if left <= 0:
-            raise _TimeLimitError
-        self.tries += 1
-        self.failure = None
-        with anyio.move_on_after(left) as scope:
-            self.failure = await self.run_pass(mod, data)
-        if scope.cancelled_caught:
-            raise _TimeLimitError
-        if self.matcher.matches(self.failure):
-            self.last = self.failure
-            return True
-        return False
+    def result_of(self, pass_: Pass[Any], mod: Any) -> Awaitable[tuple[Any, Exception | None]]:
+        """Run passes on a module; return the result or the error."""
+        return run_once(self.reproducer, pass_, mod, self.answers, in_worker=self.is_isolated)
 
-    async def run_pass(self, mod: Any, data: bytes) -> Failure | None:
-        """Run the pass, here or in another process; return its failure."""
-        if self.child is None:
-            error = await run_once(self.reproducer, self.pass_, mod, self.answers)
-            return None if error is None else Failure.of(error)
-        folder = write_reproducer(self.scratch / "try", self.reproducer, data, "", self.answers_data)
-        try:
-            done = await anyio.run_process(self.child(folder), check=False)
-        finally:
-            shutil.rmtree(folder)
-        lines = done.stdout.decode(errors="replace").splitlines()
-        if done.returncode != 0 or not lines:
-            last_line = done.stderr.decode(errors="replace").splitlines()[-1:]
-            return Failure(type="crash", message=": ".join([f"the process ended with {done.returncode}", *last_line]))
-        try:
-            failure = json.loads(lines[-1])
-            return None if failure is None else Failure(**failure)
-        except (ValueError, TypeError):
-            return Failure(type="crash", message=f"the process printed no failure: {lines[-1]}")
-
-    async def write(self, output: Path) -> Path:
+    async def write(self, output: Path, failure: Failure) -> Path:
         """Write the smallest reproducer found."""
-        mod, data = self.best
-        failure = self.last or self.reproducer.failure
-        description = f"reduced from the module of {self.reproducer.position}\n{failure}\n"
-        function = self.reproducer.function
-        names = [name for name, _ in adapter_for(mod).functions(mod)]
-        smaller = replace(self.reproducer, failure=failure, function=function if function in names else None)
-        return await anyio.to_thread.run_sync(write_reproducer, output, smaller, data, description, self.answers_data)
-
-
-def _child_command(pass_: Pass[Any], unknown_answers: str) -> Callable[[Path], list[str]]:
-    """Return the command that replays a folder in another process.
-
-    Raises:
-        ReproducerError: if the process cannot import a module that defines the pass.
-
-    """
-    loaded = [module.name for module in loaded_user_modules()]
-    modules = sorted({name for name in (*loaded, *_modules(pass_)) if name.partition(".")[0] != "apass"})
-    if "__main__" in modules:
-        raise ReproducerError(
-            f"another process cannot import the program that defines pass {pass_.info.name!r}; move the pass to a "
-            f"module, or omit isolate"
+        best, reproducer = self.best, self.reproducer
+        adapter = adapter_for(best.mod)
+        names = [name for name, _ in adapter.functions(best.mod)]
+        smaller = replace(
+            reproducer,
+            failure=failure,
+            function=reproducer.function if reproducer.function in names else None,
+            pipeline=best.text or reproducer.pipeline,
+            **({} if best.text == reproducer.pipeline else _of_pass(best.pass_)),
+            module_type=type_name(best.mod),
+            module_file=file_name(f"module{suffix_of(adapter)}"),
+            facts=facts_of(adapter, best.mod),
         )
-    # An empty entry would be the working directory of the child process, which may be anybody's.
-    path = [entry for entry in sys.path if entry]
-    program, last = [sys.executable, "-P", "-c", _CHILD], [json.dumps(path), json.dumps(modules), unknown_answers]
-    return lambda folder: [*program, str(folder), *last]
+        answers = None if self.answers is None else self.answers.path.read_bytes()
+        description = f"reduced from the module of {reproducer.position}\n{failure}\n"
+        return await anyio.to_thread.run_sync(write_reproducer, output, smaller, best.data, description, answers)
 
 
-def _modules(value: object) -> Iterator[str]:
-    """Iterate over the Python modules that define a pass, its options and passes."""
-    name: object = getattr(value, "__module__", None)
-    if callable(value) and isinstance(name, str):
-        yield name
-    if _is_pass(value):
-        options = () if value.spec is None else value.spec[1].values()
-        for part in (*value.children(), *options):
-            yield from _modules(part)
-    elif isinstance(value, list | tuple):
-        for item in cast("Iterable[object]", value):
-            yield from _modules(item)
+def _of_pass(pass_: Pass[Any]) -> dict[str, Any]:
+    """Return the fields of a reproducer that belong to its pass."""
+    name = pass_.info.name
+    return {"pass_name": name, "position": f"0:{name}", "defined_in": getattr(pass_, "__module__", None)}
 
 
-def _is_pass(value: object) -> TypeGuard[Pass[Any]]:
-    return isinstance(value, Pass)
+def _text(pass_: Pass[Any]) -> str | None:
+    """Return the text of a pass as one element of a pipeline; None if it has none."""
+    try:
+        return pass_.text()
+    except TypeError:
+        return None
+
+
+def _count(pass_: Pass[Any]) -> int:
+    """Return the number of passes in the text that contain no others."""
+    inner = pass_.passes if isinstance(pass_, Sequential) else pass_.children()
+    return sum(map(_count, inner)) if inner else int(not isinstance(pass_, Sequential))
+
+
+def _name(check: ResultCheck | None) -> str:
+    """Return a name of a check that is the same in the next process."""
+    return "" if check is None else str(getattr(check, "__qualname__", check))
 
 
 def _normalized(message: str) -> str:

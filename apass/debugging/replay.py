@@ -1,23 +1,22 @@
 """`replay`: repeats a failure from a reproducer folder."""
 
-import json
 import shlex
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
 from enum import Enum
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Literal
 
-import anyio
-
 from apass.batch.optimize import optimize_all
+from apass.concurrency.coroutines import await_once
 from apass.core.answers import RecordedAnswers
 from apass.core.context import PassContext, current_scope
 from apass.core.run import enter_module, leave_module
 from apass.errors import (
     AnswersError,
     ApassError,
+    InputError,
+    PassResultError,
     PipelineSyntaxError,
     ReproducerError,
     UnknownPassError,
@@ -33,16 +32,20 @@ from apass.pipelines.parser import as_pass, parse_pipeline
 
 __all__ = [
     "Replay",
+    "ResultCheck",
     "Verdict",
     "check_context",
+    "failure_of_check",
     "read_answers",
     "read_module",
     "read_pass",
     "replay",
-    "report_failure",
     "run_once",
 ]
 
+
+ResultCheck = Callable[[Any, Any], bool | Failure | Awaitable[bool | Failure]]
+"""Takes the module before and after the passes; returns whether the result is good, or how it fails, or raises."""
 
 _LOST: Final = Failure.of(WorkerLostError()).type
 """The recorded failure of a pass that ended its worker; it would end this process too."""
@@ -57,6 +60,8 @@ class Verdict(Enum):
     """Another type or another message."""
     NONE = "does not fail any more"
     """The pass succeeded."""
+    SUCCEEDS = "does not fail, as recorded"
+    """The pass succeeded, and its state was saved before it had failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +72,18 @@ class Replay:
     """The replayed reproducer."""
     verdict: Verdict
     """The comparison with the recorded failure."""
+    failure: Failure | None
+    """What the pass raised, or how the check failed; None if neither happened."""
     error: Exception | None
     """The exception of the pass, or None."""
 
 
 async def replay(
-    folder: Path | str, pass_: Pass[Any] | str | None = None, *, unknown_answers: Literal["error", "ask"] = "error"
+    folder: Path | str,
+    pass_: Pass[Any] | str | None = None,
+    *,
+    check: ResultCheck | None = None,
+    unknown_answers: Literal["error", "ask"] = "error",
 ) -> Replay:
     """Run the pass of a reproducer, and compare the failure with the recorded one.
 
@@ -83,6 +94,7 @@ async def replay(
     Parameters:
         folder: the folder written by `ReproducerInstrument`.
         pass_: the pass to run, or the text of a pipeline, in place of the recorded one.
+        check: returns whether a result is good, as `reduce` takes it; for the failure of a check.
         unknown_answers: what a question without a recorded answer does: raise an UnknownAnswerError, or ask.
 
     Raises:
@@ -90,33 +102,31 @@ async def replay(
         ReproducerError: if the folder has no reproducer, it has no module, or the pass cannot be found.
 
     """
-    reproducer, the_pass, mod = _prepare(Path(folder), pass_)
-    is_lost = reproducer.failure.type == _LOST
-    answers = read_answers(Path(folder), reproducer, unknown_answers)
-    error = await run_once(reproducer, the_pass, mod, answers, in_worker=is_lost)
-    if error is None:
-        verdict = Verdict.NONE
+    path = Path(folder)
+    reproducer = read_reproducer(path)
+    check_context(path, reproducer)
+    mod = read_module(path, reproducer)
+    the_pass = read_pass(path, reproducer) if pass_ is None else as_pass("replay(folder, pass_)", pass_)
+    recorded = reproducer.failure
+    is_lost = recorded is not None and recorded.type == _LOST
+    answers = read_answers(path, reproducer, unknown_answers)
+    result, error = await run_once(reproducer, the_pass, mod, answers, in_worker=is_lost)
+    failure = Failure.of(error) if error is not None else await failure_of_check(check, mod, result)
+    if failure is None:
+        verdict = Verdict.SUCCEEDS if recorded is None else Verdict.NONE
     else:
-        failure = Failure.of(error)
         # The message about a lost worker depends on what it had to do.
-        is_same = failure.type == _LOST if is_lost else reproducer.failure.is_same_as(failure)
+        is_same = failure.type == _LOST if is_lost else recorded is not None and recorded.is_same_as(failure)
         verdict = Verdict.SAME if is_same else Verdict.OTHER
-    return Replay(reproducer=reproducer, verdict=verdict, error=error)
-
-
-def _prepare(folder: Path, pass_: Pass[Any] | str | None = None) -> tuple[Reproducer, Pass[Any], Any]:
-    """Return a reproducer, the pass to run, and the module."""
-    reproducer = read_reproducer(folder)
-    check_context(folder, reproducer)
-    mod = read_module(folder, reproducer)
-    the_pass = read_pass(folder, reproducer) if pass_ is None else as_pass("replay(folder, pass_)", pass_)
-    return reproducer, the_pass, mod
+    return Replay(reproducer=reproducer, verdict=verdict, failure=failure, error=error)
 
 
 async def run_once(
     reproducer: Reproducer, pass_: Pass[Any], mod: Any, answers: RecordedAnswers | None, *, in_worker: bool = False
-) -> Exception | None:
-    """Run a pass in the context of a reproducer; return the exception, or None.
+) -> tuple[Any, Exception | None]:
+    """Run a pass in the context of a reproducer; return its result and its exception.
+
+    One of both is None.
 
     Parameters:
         reproducer: the reproducer, for the context.
@@ -134,28 +144,36 @@ async def run_once(
             current_scope().expected.update(context.disabled_pass, context.required_pass)
             try:
                 if in_worker:
-                    await optimize_all({reproducer.module or "module": mod}, pass_, executor="process")
-                else:
-                    await pass_(mod)
+                    name = reproducer.module or "module"
+                    return (await optimize_all({name: mod}, pass_, executor="process"))[name], None
+                return await pass_(mod), None
             except Exception as error:
-                return error
-        return None
+                return None, error
     finally:
         if token is not None:
             leave_module(token)
 
 
-def report_failure(folder: str, modules: Iterable[str], unknown_answers: Literal["error", "ask"]) -> None:
-    """Replay a reproducer, and print the failure as a line of JSON, or `null`.
+async def failure_of_check(check: ResultCheck | None, before: Any, after: Any) -> Failure | None:
+    """Return how a check fails on the result of a pass; None if the result is good.
 
-    Runs in a separate process. `modules` define the pass; the caller has them loaded, so they are trusted.
+    Raises:
+        ReproducerError: if the check returns None.
+
     """
-    for name in modules:
-        import_module(name)
-    reproducer, pass_, mod = _prepare(Path(folder))
-    answers = read_answers(Path(folder), reproducer, unknown_answers)
-    error = anyio.run(run_once, reproducer, pass_, mod, answers, backend=reproducer.backend)
-    print(json.dumps(None if error is None else asdict(Failure.of(error))))  # noqa: T201  the caller reads it
+    if check is None:
+        return None
+    try:
+        verdict = await await_once(check(before, after), "the check")
+    except (InputError, PassResultError):  # the check could not be made
+        raise
+    except Exception as error:
+        return Failure.of(error)
+    if verdict is None:
+        raise ReproducerError("the check returned None; it must return whether the result is good")
+    if isinstance(verdict, Failure):
+        return verdict
+    return None if verdict else Failure(type="check", message="the check returned a false value")
 
 
 def _checks(reproducer: Reproducer) -> Iterator[object]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Generic, TypeVar
 
+import anyio
+
 __all__ = ["Shrinking", "ddmin"]
 
 ModT = TypeVar("ModT")
@@ -25,15 +27,23 @@ class Shrinking(Generic[ModT]):
     """Returns the module without the parts of these numbers, from 0. Raises any exception if that is impossible."""
 
 
-async def ddmin(count: int, fails: Callable[[frozenset[int]], Awaitable[bool]]) -> frozenset[int]:
+async def ddmin(
+    count: int,
+    fails: Callable[[frozenset[int]], Awaitable[bool]],
+    *,
+    jobs: int = 1,
+    accept: Callable[[frozenset[int]], object] | None = None,
+) -> frozenset[int]:
     """Return the parts that can be removed together while the failure remains.
 
     The result is 1-minimal: no single remaining part can be removed as well. This is Zeller's ddmin algorithm, which
-    tries halves first, then smaller shares.
+    tries halves first, then smaller shares. The result does not depend on `jobs`.
 
     Parameters:
         count: the number of parts.
         fails: returns whether the failure remains without the given parts.
+        jobs: number of calls of `fails` that run at once. Some results may not be needed.
+        accept: called with each larger set of parts that can be removed.
 
     >>> import anyio
     >>> async def needs_3_and_6(removed):
@@ -42,14 +52,24 @@ async def ddmin(count: int, fails: Callable[[frozenset[int]], Awaitable[bool]]) 
     [0, 1, 2, 4, 5, 7]
     """
     every = frozenset(range(count))
-    if not count or await fails(every):
-        return every
     remaining, granularity = list(range(count)), 2
+    if count and await fails(every):
+        remaining = []
+        if accept is not None:
+            accept(every)
     while len(remaining) >= 2:
         shares = _split(remaining, min(granularity, len(remaining)))
-        smaller = await _find_smaller(shares, every, fails)
+        candidates = [(share, 2) for share in shares]
+        # The complement of one of two shares is the other.
+        if len(shares) > 2:
+            complements = [[number for other in shares if other is not share for number in other] for share in shares]
+            candidates += [(complement, len(shares) - 1) for complement in complements]
+        removals = [every - set(kept) for kept, _ in candidates]
+        smaller = await _first_true(fails, removals, jobs)
         if smaller is not None:
-            remaining, granularity = smaller
+            remaining, granularity = candidates[smaller]
+            if accept is not None:
+                accept(removals[smaller])
         elif granularity >= len(remaining):
             break
         else:
@@ -57,23 +77,37 @@ async def ddmin(count: int, fails: Callable[[frozenset[int]], Awaitable[bool]]) 
     return every - set(remaining)
 
 
-async def _find_smaller(
-    shares: Sequence[list[int]], every: frozenset[int], fails: Callable[[frozenset[int]], Awaitable[bool]]
-) -> tuple[list[int], int] | None:
-    """Return the first share or complement that still fails, or None.
+async def _first_true(
+    test: Callable[[frozenset[int]], Awaitable[bool]], arguments: Sequence[frozenset[int]], jobs: int
+) -> int | None:
+    """Return the number of the first argument with a true test.
 
-    The second item is the granularity to continue with.
+    `jobs` tests run at once. Those of later arguments are cancelled.
     """
-    for share in shares:
-        if await fails(every - set(share)):
-            return share, 2
-    # The complement of one of two shares is the other, which was tried above.
-    if len(shares) > 2:
-        for share in shares:
-            complement = [number for other in shares if other is not share for number in other]
-            if await fails(every - set(complement)):
-                return complement, len(shares) - 1
-    return None
+    found: int | None = None
+    scopes: dict[int, anyio.CancelScope] = {}
+    numbers = iter(range(len(arguments)))
+
+    async def work() -> None:
+        nonlocal found
+        for number in numbers:
+            with anyio.CancelScope() as scopes[number]:
+                is_true = await test(arguments[number])
+                if is_true and (found is None or number < found):
+                    found = number
+            if found is not None:
+                for later, scope in scopes.items():
+                    if later > found:
+                        scope.cancel()
+                return
+
+    if jobs == 1:
+        await work()
+        return found
+    async with anyio.create_task_group() as group:
+        for _ in range(min(jobs, len(arguments))):
+            group.start_soon(work)
+    return found
 
 
 def _split(numbers: list[int], count: int) -> list[list[int]]:

@@ -11,7 +11,7 @@ import pytest
 
 from apass.adapters.onnx import load_model
 from apass.batch.formats import format_of
-from apass.cli.check_command import Checker
+from apass.cli.check_command import CheckCommand
 from tests.helpers.command_line import TEST_DATA, apass, nodes_of, write_model
 from tests.helpers.folders import files
 
@@ -112,10 +112,10 @@ async def test_cancelled_check_kills_its_children(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     script = f"sleep 1000 & echo $! > {shlex.quote(str(fifo))}; wait"
-    checker = Checker(["sh", "-c", script], format_of(model), tmp_path / "n.onnx", timeout=None, report=print)
+    check = CheckCommand(["sh", "-c", script], format_of(model), "n.onnx", None)
     child = -1
     async with anyio.create_task_group() as group:
-        group.start_soon(checker.is_good, load_model(model))
+        group.start_soon(check, None, load_model(model))
         child = os.pidfd_open(int(await anyio.Path(fifo).read_text()))
         group.cancel_scope.cancel()
     with closing(os.fdopen(child)), anyio.fail_after(60):

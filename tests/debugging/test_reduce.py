@@ -3,13 +3,18 @@
 import importlib
 import json
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, cast
 
 import anyio
 import onnx_ir as ir
 import pytest
+from anyio.lowlevel import checkpoint
+from hypothesis import given
+from hypothesis import strategies as st
 from onnx import parser
 
 import apass
@@ -135,7 +140,7 @@ async def test_on_try_receives_the_smallest_size(tmp_path: Path) -> None:
     pass_ = module_pass_of(fail)
     folder = await reproducer(pass_, {f"f{n}": n for n in range(8)}, tmp_path)
     calls: list[tuple[int, int]] = []
-    result = await apass.reduce(folder, pass_, on_try=lambda tries, size: calls.append((tries, size)))
+    result = await apass.reduce(folder, pass_, on_try=lambda tries, size: calls.append((tries, size.file_size)))
     assert calls[-1] == (result.tries, result.after.file_size)
     assert [tries for tries, _ in calls] == sorted(tries for tries, _ in calls)
     assert [size for _, size in calls] == sorted((size for _, size in calls), reverse=True)
@@ -249,11 +254,7 @@ async def Crash(mod, ctx):
 @pytest.mark.slow
 async def test_isolated_pass_may_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "crashing.py").write_text(CRASHING)
-    # The child process must not search the working directory, which the empty entry means.
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "apass.py").write_text("raise RuntimeError('imported from the working directory')")
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    monkeypatch.setattr(sys, "path", ["", str(tmp_path), *sys.path])
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     crash: Any = importlib.import_module("crashing").Crash
     try:
         folder = await reproducer(crash, {"a": 1, "keep": 2}, tmp_path / "r")
@@ -266,8 +267,7 @@ async def test_isolated_pass_may_crash(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.usefixtures("idle_clock")
-async def test_search_ends_at_its_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apass.debugging.reduce.perf_counter", anyio.current_time)
+async def test_search_ends_at_its_timeout(tmp_path: Path) -> None:
     folder = await reproducer(FailOn(1), {"f": 1, "g": 2}, tmp_path)
     slow = module_pass_of(lambda mod, ctx: _fail_then_wait(mod))
     result = await apass.reduce(folder, slow, timeout=1.5)
@@ -289,7 +289,7 @@ def defined_in_a_program(mod: Any, ctx: Any) -> Any:
 async def test_isolated_pass_of_a_program_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(defined_in_a_program, "__module__", "__main__")
     folder = await reproducer(defined_in_a_program, {"f": 1}, tmp_path)
-    with pytest.raises(apass.ReproducerError, match="another process cannot import the program that defines pass"):
+    with pytest.raises(apass.ReproducerError, match="the passes cannot run in a worker process: no pass is registered"):
         await apass.reduce(folder, isolate=True)
 
 
@@ -301,5 +301,152 @@ async def test_irreducible_reproducers_raise(tmp_path: Path) -> None:
         await apass.reduce(folder, add_one)
     with pytest.raises(apass.ReproducerError, match=r"message must be a regular expression, got '\('"):
         await apass.reduce(folder, message="(")
-    with pytest.raises(apass.ReproducerError, match="pass_ cannot be sent to another process"):
+    with pytest.raises(apass.ReproducerError, match="the passes cannot run in a worker process: no pass is registered"):
         await apass.reduce(folder, add_one, isolate=True)
+    with pytest.raises(ValueError, match="keep must be 'module', 'pipeline' or None, not 'all'"):
+        await apass.reduce(folder, keep=cast("Any", "all"))
+
+
+@pytest.fixture
+def arithmetic() -> Iterator[None]:
+    """Register passes that change the numbers of a dict."""
+    passes: dict[str, Callable[[str, int], int]] = {
+        "AddOne": lambda name, value: value + 1,
+        "Double": lambda name, value: 2 * value,
+        "BreakG": lambda name, value: -1 if name == "g" and value > 9 else value,
+    }
+    for name, change in passes.items():
+        body = partial(_changed, change)
+        apass.register_pass(function_pass_of(body, name=name))
+    yield
+    for name in passes:
+        apass.unregister_pass(name)
+
+
+def _changed(change: Callable[[str, int], int], func: int, mod: dict[str, int], ctx: Any) -> int:
+    name = next(name for name, value in mod.items() if value is func)
+    return change(name, func)
+
+
+def has_no_negative(before: dict[str, int], after: dict[str, int]) -> bool:
+    return all(value >= 0 for value in after.values())
+
+
+NUMBERS = {name: 1000 + index for index, name in enumerate("abcdefghij")}
+LONG = "AddOne,Repeat{times=2}(Double,BreakG),AddOne,Double"
+
+
+@pytest.mark.usefixtures("arithmetic")
+@pytest.mark.parametrize("jobs", [1, 3])
+async def test_wrong_result_reduces_module_and_pipeline(tmp_path: Path, jobs: int) -> None:
+    lines: list[str] = []
+    output = tmp_path / "small"
+    found = await apass.reduce_module(NUMBERS, LONG, output, check=has_no_negative, jobs=jobs, report=lines.append)
+    assert (found.pipeline, text(found.folder), found.complete) == ("BreakG", '{"g": 1006}', True)
+    assert str(found.before).startswith("5 passes, 10 functions")
+    assert str(found.after) == "1 function, 1 line, 11 bytes"
+    assert lines[0] == "removed 4 of 6 passes: 110 bytes before, 110 after"
+    assert (await apass.replay(output, check=has_no_negative)).verdict is apass.Verdict.SAME
+    assert (await apass.replay(output)).verdict is apass.Verdict.NONE
+
+
+@pytest.mark.usefixtures("arithmetic")
+@pytest.mark.parametrize(
+    ("keep", "pipeline", "functions"), [("module", "BreakG", 10), ("pipeline", f"Sequential({LONG})", 1)]
+)
+async def test_kept_part_is_unchanged(tmp_path: Path, keep: Any, pipeline: str, functions: int) -> None:
+    found = await apass.reduce_module(NUMBERS, LONG, tmp_path / "small", check=has_no_negative, keep=keep)
+    assert (found.pipeline, found.after.functions) == (pipeline, functions)
+
+
+@pytest.mark.usefixtures("arithmetic")
+async def test_needed_first_pass_is_applied_to_module(tmp_path: Path) -> None:
+    lines: list[str] = []
+    output = tmp_path / "small"
+    found = await apass.reduce_module(
+        {"f": 1, "g": 4}, "AddOne,Double,AddOne,BreakG", output, check=has_no_negative, report=lines.append
+    )
+    assert (found.pipeline, text(found.folder)) == ("BreakG", '{"g": 10}')
+    assert "replaced the module by the result of the first 2 of 3 passes" in lines
+
+
+@pytest.mark.usefixtures("arithmetic")
+async def test_check_must_accept_original(tmp_path: Path) -> None:
+    with pytest.raises(apass.ReproducerError, match="the check rejects the module before any pass"):
+        await apass.reduce_module({"g": 10}, "BreakG", tmp_path / "small", check=lambda before, after: False)
+    with pytest.raises(apass.ReproducerError, match="the check returned None; it must return whether"):
+        await apass.reduce_module({"g": 10}, "BreakG", tmp_path / "small", check=cast("Any", print))
+
+
+@pytest.mark.usefixtures("arithmetic")
+async def test_exception_of_check_is_the_failure(tmp_path: Path) -> None:
+    async def check(before: dict[str, int], after: dict[str, int]) -> bool:
+        await checkpoint()
+        if "g" not in after:
+            raise KeyError("g")
+        if min(after.values()) < 0:
+            raise ArithmeticError("negative")
+        return True
+
+    found = await apass.reduce_module(NUMBERS, "Double,BreakG", tmp_path / "small", check=check)
+    assert (found.pipeline, text(found.folder)) == ("BreakG", '{"g": 1006}')
+    assert apass.read_reproducer(found.folder).failure == apass.Failure(
+        type="builtins.ArithmeticError", message="negative"
+    )
+
+
+@pytest.mark.usefixtures("arithmetic")
+async def test_interrupted_search_goes_on(tmp_path: Path) -> None:
+    class EndError(BaseException):
+        """Ends a search like a signal."""
+
+    def interrupt(tries: int, size: object) -> None:
+        if tries == 12:
+            raise EndError
+
+    search = partial(apass.reduce_module, NUMBERS, LONG, check=has_no_negative)
+    whole = await search(tmp_path / "whole")
+    tried = tmp_path / "t.tried"
+    with pytest.raises(EndError):
+        await search(tmp_path / "small", tried=tried, on_try=interrupt)
+    lines: list[str] = []
+    found = await search(tmp_path / "small", tried=tried, report=lines.append)
+    assert lines[0] == "11 attempts are known from an interrupted search"
+    assert text(found.folder) == text(whole.folder)
+    # The first attempt is made again, because its failure is the one to keep.
+    assert found.tries == whole.tries - 11
+    assert not tried.exists()
+
+
+@pytest.mark.usefixtures("arithmetic")
+async def test_false_outcomes_of_a_stranger_are_found(tmp_path: Path) -> None:
+    tried = tmp_path / "t.tried"
+    search = partial(apass.reduce_module, NUMBERS, "BreakG", tmp_path / "small", check=has_no_negative, tried=tried)
+    with pytest.raises(ZeroDivisionError):
+        await search(on_try=lambda tries, size: 1 // (tries - 9))
+    tried.write_text(tried.read_text().replace("false", "true"))
+    with pytest.raises(apass.ReproducerError, match="the outcomes of the interrupted search do not hold any more"):
+        await search()
+    assert text((await search()).folder) == '{"g": 1006}'
+
+
+@given(
+    st.dictionaries(st.sampled_from("fgh"), st.integers(0, 20), min_size=1),
+    st.lists(st.sampled_from(["AddOne", "Double", "BreakG", "Repeat{times=2}(Double)"]), min_size=1, max_size=5),
+)
+@pytest.mark.usefixtures("arithmetic")
+def test_reduced_pipeline_still_fails(mod: dict[str, int], names: list[str]) -> None:
+    pipeline = apass.parse_pipeline(",".join(names))
+    is_wrong = not has_no_negative(mod, anyio.run(pipeline, mod))
+    with TemporaryDirectory() as folder:
+        search = partial(apass.reduce_module, mod, pipeline, Path(folder) / "r", check=has_no_negative)
+        if not is_wrong:
+            with pytest.raises(apass.ReproducerError, match="the check accepts the result"):
+                anyio.run(search)
+            return
+        found = anyio.run(search)
+        small = json.loads(text(found.folder))
+        assert found.pipeline is not None
+        result = anyio.run(apass.parse_pipeline(found.pipeline), small)
+        assert not has_no_negative(small, result)
+        assert (found.pipeline, set(small)) == ("BreakG", {"g"})

@@ -73,7 +73,8 @@ async def test_replay_verifies_the_module_again(tmp_path: Path) -> None:
     (folder,) = instrument.folders
     result = await apass.replay(folder, lose)
     assert (result.verdict, result.reproducer.verify) == (apass.Verdict.SAME, "always")
-    assert result.reproducer.failure.message.startswith("pass 'Lose' broke the module: function 'g'")
+    assert str(result.failure).startswith("apass.errors.VerifyError: pass 'Lose' broke the module: function 'g'")
+    assert str(result.reproducer.failure) == str(result.failure)
 
 
 async def test_replay_ignores_addresses_in_messages(tmp_path: Path) -> None:

@@ -2,8 +2,12 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from random import Random
 
 import anyio
+from anyio.lowlevel import checkpoint
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,3 +47,27 @@ def test_no_single_remaining_part_can_be_removed(sufficient: list[set[int]]) -> 
 def test_ddmin_removes_nothing_without_removable_parts() -> None:
     assert minimize(0, lambda parts: False) == (frozenset(), 0)
     assert minimize(1, lambda parts: False)[0] == frozenset()
+
+
+@given(st.lists(NUMBERS.filter(bool), min_size=1, max_size=4), st.integers(2, 5), st.randoms(use_true_random=False))
+def test_result_is_independent_of_jobs(sufficient: list[set[int]], jobs: int, random: Random) -> None:
+    def holds(parts: frozenset[int]) -> bool:
+        return any(not parts & needed for needed in sufficient)
+
+    running: set[int] = set()
+
+    async def fails(removed: frozenset[int]) -> bool:
+        running.add(number := max(running, default=0) + 1)
+        assert len(running) <= jobs
+        try:
+            for _ in range(random.randrange(4)):
+                await checkpoint()
+        finally:
+            running.remove(number)
+        return holds(removed)
+
+    accepted: list[frozenset[int]] = []
+    removed = anyio.run(partial(ddmin, 30, fails, jobs=jobs, accept=accepted.append))
+    assert removed == minimize(30, holds)[0]
+    assert accepted[-1:] == ([removed] if removed else [])
+    assert all(smaller < larger for smaller, larger in pairwise(accepted))

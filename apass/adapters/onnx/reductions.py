@@ -20,8 +20,9 @@ def shrinkable(graph: ir.Graph, typed: ir.Graph) -> Iterator[tuple[str, int, Cha
     types = {value.name: value for node in typed for value in node.outputs}
     yield "nodes", len(graph), partial(_without_nodes, types)
     yield "outputs", len(graph.outputs), _without_outputs
-    yield "initializers", len(graph.initializers), _without_initializers
+    # First those that are inputs too, as in models of IR version 3. Without its initializer, an input needs a value.
     yield "inputs", len(_unused_inputs(graph)), _without_inputs
+    yield "initializers", len(graph.initializers), _without_initializers
 
 
 def _without_nodes(types: Mapping[str | None, ir.Value], graph: ir.Graph, indices: frozenset[int]) -> None:
@@ -128,7 +129,12 @@ def _without_initializers(graph: ir.Graph, indices: frozenset[int]) -> None:
 
 
 def _without_inputs(graph: ir.Graph, indices: frozenset[int]) -> None:
-    removed = {id(value) for index, value in enumerate(_unused_inputs(graph)) if index in indices}
+    """Remove unused inputs, with their initializers."""
+    unused = [value for index, value in enumerate(_unused_inputs(graph)) if index in indices]
+    removed = {id(value) for value in unused}
+    for value in unused:
+        if value.name is not None and value.name in graph.initializers:
+            del graph.initializers[value.name]
     remaining = [value for value in graph.inputs if id(value) not in removed]
     graph.inputs.clear()
     graph.inputs.extend(remaining)

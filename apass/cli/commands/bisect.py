@@ -1,14 +1,12 @@
 """`apass bisect`: finds the pass, and the function, that makes a check fail."""
 
-from contextlib import ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Final
 
 import typer
 
 from apass.batch.formats import ModelFormat, format_of
-from apass.cli.check_command import Checker, read_command
+from apass.cli.check_command import TIMEOUT, CheckCommand, CheckTimeoutOption, read_command
 from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.inputs import check_model_file
@@ -21,6 +19,7 @@ from apass.cli.user_modules import LoadOption
 from apass.core.run import enter_module
 from apass.debugging.bisect import Bisected
 from apass.debugging.bisect import bisect as find_culprit
+from apass.instruments.reproducer.folder import Failure
 
 __all__ = ["app"]
 
@@ -38,10 +37,7 @@ def bisect(
             metavar="CMD", help="Run this command on each model, as {} or last argument; status 0 means good."
         ),
     ],
-    check_timeout: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", min=0.01, help="Kill a check that takes longer; the model counts as bad."),
-    ] = None,
+    check_timeout: CheckTimeoutOption = None,
     pipeline: PipelineOption = None,
     options: tuple[ReplayOptions],
     output: Annotated[
@@ -65,19 +61,24 @@ def bisect(
         model_format = format_of(model, None, text)
         passes = read_pipeline(default_pipeline(model_format, model.suffix) if text is None else text)
         context = make_context(options[0], [passes])
-        command = read_command(check)
+        command = CheckCommand(read_command(check), model_format, model.name, check_timeout)
         # Filled by `work`: `run_until_interrupted` returns no value.
         results: list[Bisected[Any]] = []
 
         async def work() -> None:
             enter_module(model.name)
-            checker = Checker(command, model_format, folder / model.name, timeout=check_timeout, report=echo)
             async with context:
-                results.append(await find_culprit(model_format.load(model), passes, checker.is_good, report=echo))
+                original = model_format.load(model)
 
-        with ExitStack() as stack:
-            folder = Path(stack.enter_context(TemporaryDirectory(prefix="apass-bisect-")))
-            stack.enter_context(warnings_as_lines())
+                async def is_good(mod: Any) -> bool:
+                    verdict = await command(original, mod)
+                    if isinstance(verdict, Failure) and verdict.type == TIMEOUT:
+                        echo(f"{verdict.message}; the model counts as bad")
+                    return verdict is True
+
+                results.append(await find_culprit(original, passes, is_good, report=echo))
+
+        with warnings_as_lines():
             run_until_interrupted(work, backend)
         _show(results[0], model_format, model, output)
 

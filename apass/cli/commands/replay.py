@@ -6,6 +6,8 @@ from typing import Annotated, Final
 
 import typer
 
+from apass.batch.formats import format_of
+from apass.cli.check_command import CheckCommand, CheckTimeoutOption, read_command
 from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.exit_status import FAILED
@@ -31,6 +33,13 @@ def replay(
     backend: Annotated[
         str | None, typer.Option("--backend", help=r"Set the event loop: asyncio or trio \[the recorded one].")
     ] = None,
+    check: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CMD", help="Run this command on the result, as `apass reduce --check` does, if the pass succeeds."
+        ),
+    ] = None,
+    check_timeout: CheckTimeoutOption = None,
     unknown_answers: UnknownAnswersOption = UnknownAnswers.ERROR,
     _load: LoadOption = None,
 ) -> None:
@@ -44,27 +53,33 @@ def replay(
         recorded = read_reproducer(folder)
         loop = recorded.backend if backend is None else backend
         check_backend(loop)
+        command = None
+        if check is not None:
+            file = Path(recorded.module_file or "")
+            command = CheckCommand(read_command(check), format_of(file), file.name, check_timeout)
         # Filled by `work`: `run_until_interrupted` returns no value.
         results: list[Replay] = []
 
         async def work() -> None:
-            results.append(await run_again(folder, unknown_answers=unknown_answers.value))
+            results.append(await run_again(folder, check=command, unknown_answers=unknown_answers.value))
 
         with warnings_as_lines():
             run_until_interrupted(work, loop)
         _show(results[0])
-        statuses = {Verdict.SAME: FAILED, Verdict.OTHER: FAILED_DIFFERENTLY, Verdict.NONE: 0}
-        raise typer.Exit(statuses[results[0].verdict])
+        statuses = {Verdict.SAME: FAILED, Verdict.OTHER: FAILED_DIFFERENTLY}
+        raise typer.Exit(statuses.get(results[0].verdict, 0))
 
 
 def _show(result: Replay) -> None:
     recorded = result.reproducer
     if result.error is not None:
         echo("".join(traceback.format_exception(result.error)), end="")
+    elif result.failure is not None:
+        echo(f"the check fails: {result.failure}")
     where = f"pass {recorded.pass_name} at {recorded.position}" + (f" on {recorded.module}" if recorded.module else "")
     echo(f"{where}: {result.verdict.value}")
-    if result.verdict is not Verdict.SAME:
-        echo(f"  recorded failure: {recorded.failure}")
+    if result.verdict not in (Verdict.SAME, Verdict.SUCCEEDS):
+        echo(f"  recorded failure: {recorded.failure or 'none'}")
         now = versions()
         for name in sorted(recorded.versions.keys() | now.keys()):
             then, here = recorded.versions.get(name, "not installed"), now.get(name, "not installed")

@@ -94,7 +94,7 @@ class _Reproducing(RunObserver):
         """Make the models smaller whose outputs a pass has changed."""
         debugging: Any = import_module("apass.debugging.reduce")
         for folder in self._instrument.folders[:MAX_COMMANDS]:
-            if read_reproducer(folder).failure.type != _OUTPUTS_CHANGED:
+            if (failure := read_reproducer(folder).failure) is None or failure.type != _OUTPUTS_CHANGED:
                 continue
             try:
                 reduced = await debugging.reduce(folder, timeout=MAX_SECONDS)

@@ -142,10 +142,10 @@ class ContextSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reproducer:
-    """One failure of one pass, with what is needed to repeat it."""
+    """One failure, or the state, of one pass, with what is needed to repeat it."""
 
     pass_name: str
-    """The innermost pass that failed."""
+    """The innermost pass that failed, or the pass whose state was saved."""
     pipeline: str | None
     """The text of this pass alone, or None if one of its options has no text."""
     rest: str | None
@@ -160,8 +160,8 @@ class Reproducer:
     """The position of the pass in the pipeline, as `Position.text`."""
     function: str | None
     """The function whose body failed, or None if no function body failed."""
-    failure: Failure
-    """The exception that the pass raised."""
+    failure: Failure | None
+    """The exception that the pass raised, or None if the state of a pass was saved that had not failed."""
     context: ContextSettings
     """The settings of the context that the pass ran in."""
     verify: str | None
@@ -276,7 +276,8 @@ def read_reproducer(folder: Path) -> Reproducer:
     record = read_record(folder, FACTS)
     if record.field("format", Any) != FORMAT:
         raise ReproducerError(f"{folder} was written by another version of apass; its format must be {FORMAT}")
-    failure, context = record.record("failure"), record.record("context")
+    failure = None if record.field("failure", Any) is None else record.record("failure")
+    context = record.record("context")
     types: dict[str, Any] = {field.name: field.type for field in fields(Reproducer)}
     values = {
         name: record.field(name, tp)
@@ -295,7 +296,9 @@ def read_reproducer(folder: Path) -> Reproducer:
         loaded=record.field("loaded", types["loaded"], default=()),
         verify_outputs=record.choice("verify_outputs", (None, "each", "prove"), default=None),
         answers_file=record.choice("answers_file", (None, ANSWERS_FILE), default=None),
-        failure=Failure(type=failure.field("type", str), message=failure.field("message", str)),
+        failure=None
+        if failure is None
+        else Failure(type=failure.field("type", str), message=failure.field("message", str)),
         context=ContextSettings.read(context),
     )
 
