@@ -27,7 +27,7 @@ from apass.debugging.replay import (
     read_pass,
     run_once,
 )
-from apass.debugging.smaller_pipelines import as_row, pipeline_shrinkings
+from apass.debugging.smaller_pipelines import as_row, joined, pipeline_shrinkings
 from apass.errors import ExecutorError, ReproducerError, WorkerLostError
 from apass.executors.remote import backend_name
 from apass.instruments.reproducer.folder import (
@@ -350,6 +350,8 @@ class _Search:
         self.report = report
         self.on_try = on_try
         self.matcher = _FailureMatcher(message)
+        self.ctx: PassContext = reproducer.context.make()
+        pass_ = joined(as_row(pass_).passes, self.ctx)
         self.best = _Candidate(mod, dump_module(mod)[1], pass_, _text(pass_) or "")
         self.size = self.best.size()
         identity = json.dumps([asdict(reproducer), message, _name(check)], default=str)
@@ -441,7 +443,7 @@ class _Search:
         best = self.best
         # A shorter pipeline makes the attempts faster.
         if self.keep != "pipeline" and best.text:
-            for part in pipeline_shrinkings(best.pass_):
+            for part in pipeline_shrinkings(best.pass_, self.ctx):
                 yield part, partial(_Candidate.of, best.mod)
         if self.keep != "module":
             adapter: Any = adapter_for(best.mod)
@@ -478,8 +480,7 @@ class _Search:
             mod, error = await self.result_of(Sequential(passes[:count]), self.best.mod)
             if error is not None or not hasattr(adapter_for(mod), "shrinkings"):
                 continue
-            rest = passes[count] if count == len(passes) - 1 else Sequential(passes[count:])
-            candidate = await self.smaller(partial(_Candidate.of, mod, rest))
+            candidate = await self.smaller(partial(_Candidate.of, mod, joined(passes[count:], self.ctx)))
             if candidate is not None:
                 self.accept(candidate)
                 self.report(f"replaced the module by the result of the first {count} of {len(passes)} passes")

@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
-from apass.passes.base import Pass
+from apass.core.context import PassContext
+from apass.passes.base import Pass, is_enabled
 from apass.passes.class_definition import options_of_constructor
 from apass.passes.registry import make_pass
 from apass.passes.sequential import Sequential
 from apass.util.delta_debugging import Shrinking
 
-__all__ = ["as_row", "pipeline_shrinkings"]
+__all__ = ["as_row", "joined", "pipeline_shrinkings"]
 
 _Edit = Callable[[int, Pass[Any], Sequence[Pass[Any]]], Iterable[Pass[Any]]]
 """Takes the number of a contained pass, the pass, and its edited inner passes; returns what replaces it."""
@@ -23,14 +24,22 @@ def as_row(pass_: Pass[Any]) -> Sequential[Any]:
     return Sequential([pass_])
 
 
-def pipeline_shrinkings(pass_: Pass[Any]) -> Iterator[Shrinking[Pass[Any]]]:
+def joined(passes: Sequence[Pass[Any]], ctx: PassContext) -> Pass[Any]:
+    """Return one pass that runs what a Sequential of the passes runs in a context."""
+    # A pass that is called alone runs regardless of its level.
+    return passes[0] if len(passes) == 1 and is_enabled(passes[0], ctx) else Sequential(passes)
+
+
+def pipeline_shrinkings(pass_: Pass[Any], ctx: PassContext) -> Iterator[Shrinking[Pass[Any]]]:
     """Iterate over the ways to make a pipeline smaller.
 
     These are to remove passes; to replace a pass that contains others, such as a Repeat, by these; and to give options
-    their default values. A registered pipeline, such as `onnx.Default`, is one that contains its passes.
+    their default values. A registered pipeline, such as `onnx.Default`, is one that contains its passes. The context is
+    the one that the pipeline runs in.
 
-    >>> from apass import parse_pipeline
-    >>> passes, containers, options = pipeline_shrinkings(parse_pipeline("Sequential,Repeat{times=3}(Sequential)"))
+    >>> from apass import PassContext, parse_pipeline
+    >>> pipeline = parse_pipeline("Sequential,Repeat{times=3}(Sequential)")
+    >>> passes, containers, options = pipeline_shrinkings(pipeline, PassContext())
     >>> str(passes.without(frozenset({0})))
     'Repeat{times=3}(Sequential)'
     >>> str(containers.without(frozenset({0})))
@@ -39,19 +48,23 @@ def pipeline_shrinkings(pass_: Pass[Any]) -> Iterator[Shrinking[Pass[Any]]]:
     'Sequential,Repeat(Sequential)'
     """
     row = as_row(pass_)
+
+    def edited(edit: _Edit) -> Pass[Any]:
+        return joined(_edited_inner(row, edit, count()), ctx)
+
     elements = list(_elements(row))
-    yield Shrinking("passes", len(elements), lambda numbers: _edited(row, _removing(numbers)))
+    yield Shrinking("passes", len(elements), lambda numbers: edited(_removing(numbers)))
     containers = [number for number, element in enumerate(elements) if _inner(element)]
     yield Shrinking(
         "passes that contain others",
         len(containers),
-        lambda numbers: _edited(row, _unwrapping({containers[number] for number in numbers})),
+        lambda numbers: edited(_unwrapping({containers[number] for number in numbers})),
     )
     options = [(number, key) for number, element in enumerate(elements) for key in _options(element)[1]]
     yield Shrinking(
         "options of passes",
         len(options),
-        lambda numbers: _edited(row, _resetting({options[number] for number in numbers})),
+        lambda numbers: edited(_resetting({options[number] for number in numbers})),
     )
 
 
@@ -71,12 +84,6 @@ def _options(pass_: Pass[Any]) -> tuple[str, dict[str, object]]:
     """Return the name and the options of a pass in its text."""
     name, options = pass_.spec or (pass_.info.name, options_of_constructor(pass_))
     return name, dict(options)
-
-
-def _edited(row: Sequential[Any], edit: _Edit) -> Pass[Any]:
-    """Return the pipeline in which `edit` has replaced contained passes."""
-    passes = _edited_inner(row, edit, count())
-    return passes[0] if len(passes) == 1 else Sequential(passes)
 
 
 def _edited_inner(pass_: Pass[Any], edit: _Edit, numbers: Iterator[int]) -> list[Pass[Any]]:

@@ -10,13 +10,13 @@ from apass.debugging.smaller_pipelines import pipeline_shrinkings
 
 def smaller(text: str, what: str, *removed: int) -> str:
     """Return the text of a pipeline without some of its parts."""
-    parts = {part.what: part for part in pipeline_shrinkings(apass.parse_pipeline(text))}
+    parts = {part.what: part for part in pipeline_shrinkings(apass.parse_pipeline(text), apass.PassContext())}
     return str(parts[what].without(frozenset(removed)))
 
 
 def counts(text: str) -> list[int]:
     """Return the number of passes, of passes that contain others, and of options."""
-    return [part.count for part in pipeline_shrinkings(apass.parse_pipeline(text))]
+    return [part.count for part in pipeline_shrinkings(apass.parse_pipeline(text), apass.PassContext())]
 
 
 NESTED = "SimplifyInference,Repeat{times=3}(FoldConstant,Sequential{name=s}(FastMath)),DeadCodeElimination"
@@ -68,7 +68,7 @@ def test_registered_pipeline_is_opened() -> None:
 
 @given(st.sets(st.integers(0, 5)))
 def test_removal_is_independent_of_grouping(removed: set[int]) -> None:
-    shrinking = next(iter(pipeline_shrinkings(apass.parse_pipeline(NESTED))))
+    shrinking = next(iter(pipeline_shrinkings(apass.parse_pipeline(NESTED), apass.PassContext())))
     kept = [name for number, name in ((0, "SimplifyInference"), (5, "DeadCodeElimination")) if number not in removed]
     try:
         text = str(shrinking.without(frozenset(removed)))
@@ -79,3 +79,11 @@ def test_removal_is_independent_of_grouping(removed: set[int]) -> None:
         return
     assert [name for name in ("SimplifyInference", "DeadCodeElimination") if name in text] == kept
     assert str(apass.parse_pipeline(text)) == text
+
+
+def test_pass_of_higher_level_stays_in_a_row() -> None:
+    ctx = apass.PassContext(opt_level=2)
+    passes = next(iter(pipeline_shrinkings(apass.parse_pipeline("SimplifyInference,FastMath"), ctx)))
+    assert apass.get_pass("FastMath").info.opt_level == 4
+    alone = passes.without(frozenset({0}))
+    assert (alone.text(), passes.without(frozenset({1})).text()) == ("Sequential(FastMath)", "SimplifyInference")
