@@ -1,19 +1,21 @@
 """`TextStore`: stores texts of modules without duplicates, compressed."""
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from threading import Lock
 from typing import Final
 
-__all__ = ["LARGE", "Base", "StoredText", "TextStore"]
+__all__ = ["LARGE", "Base", "StoredText", "TextStore", "text_at", "text_digests"]
 
 LARGE: Final = 2**16
 """Length of a text from which it is compressed in a worker thread."""
 
 _WINDOW: Final = 2**15
 """Window of deflate: only this many bytes of another text can serve as its dictionary."""
+_PART: Final = 2**18
+"""Bytes that are decompressed at once."""
 _MOST_LINKS: Final = 24
 """Maximum length of a chain of texts, each compressed against the previous one."""
 
@@ -117,7 +119,7 @@ class TextStore:
 
     def text(self, index: int) -> str:
         """Return the text at an index."""
-        return self._bytes_of(index).decode()
+        return text_at(self._texts, index)
 
     def _store(self, digest: bytes, data: bytes, base: Base | None) -> int:
         links = 0 if base is None or base.index < 0 else self._texts[base.index].links + 1
@@ -135,8 +137,79 @@ class TextStore:
                 self._bytes += len(stored.data)
         return index
 
-    def _bytes_of(self, index: int) -> bytes:
-        stored = self._texts[index]
-        if stored.base < 0:
-            return zlib.decompressobj(-15).decompress(stored.data)
-        return zlib.decompressobj(-15, zdict=self._bytes_of(stored.base)[-_WINDOW:]).decompress(stored.data)
+
+def text_at(texts: Sequence[StoredText], index: int, limit: int | None = None) -> str:
+    """Return the text at an index.
+
+    Raises:
+        ValueError: if the data are damaged, or a text on the way has more than `limit` bytes.
+
+    """
+    chain = [index]
+    while texts[chain[-1]].base >= 0:
+        base = texts[chain[-1]].base
+        if base >= chain[-1]:
+            raise ValueError(f"text {chain[-1]} is based on text {base}, which follows it")
+        chain.append(base)
+    data = b""
+    for number in reversed(chain):
+        parts: list[bytes] = []
+        size = 0
+        for part in _decompressed(texts[number], data[-_WINDOW:]):
+            size += len(part)
+            if limit is not None and size > limit:
+                raise ValueError(f"text {number} has more than {limit:,} bytes")
+            parts.append(part)
+        data = b"".join(parts)
+    return data.decode()
+
+
+def text_digests(texts: Sequence[StoredText], limit: int) -> Sequence[tuple[str, int]]:
+    """Return a digest and the number of bytes of each text.
+
+    Raises:
+        ValueError: if the data are damaged, or the texts together have more than `limit` bytes.
+
+    """
+    last_use = {text.base: number for number, text in enumerate(texts)}
+    # The ends of the texts that later texts are compressed against.
+    tails: dict[int, bytes] = {}
+    results: list[tuple[str, int]] = []
+    left = limit
+    for number, text in enumerate(texts):
+        if text.base >= 0 and text.base not in tails:
+            raise ValueError(f"text {number} is based on text {text.base}, which does not precede it")
+        digest, size, tail = blake2b(digest_size=16), 0, b""
+        for part in _decompressed(text, tails.get(text.base, b"")):
+            size += len(part)
+            if size > left:
+                raise ValueError(f"the texts have more than {limit:,} bytes")
+            digest.update(part)
+            tail = (tail + part)[-_WINDOW:]
+        left -= size
+        results.append((digest.hexdigest(), size))
+        if last_use.get(text.base) == number:
+            tails.pop(text.base, None)
+        if number in last_use:
+            tails[number] = tail
+    return results
+
+
+def _decompressed(text: StoredText, dictionary: bytes) -> Iterator[bytes]:
+    """Iterate over the parts of a text, so that a small file cannot fill the memory.
+
+    Raises:
+        ValueError: if the data are damaged.
+
+    """
+    reader = zlib.decompressobj(-15) if text.base < 0 else zlib.decompressobj(-15, zdict=dictionary)
+    data = text.data
+    try:
+        while not reader.eof:
+            part = reader.decompress(data, _PART)
+            data = reader.unconsumed_tail
+            if not part and not data and not reader.eof:
+                raise ValueError("a compressed text is incomplete")
+            yield part
+    except zlib.error as error:
+        raise ValueError(f"a compressed text is damaged: {error}") from error
