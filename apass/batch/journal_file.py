@@ -17,7 +17,7 @@ from zlib import crc32
 from apass.errors import JournalError, JournalWarning
 from apass.util.file_locks import TAKEN, lock_now
 
-__all__ = ["JournalFile", "JournalRecord"]
+__all__ = ["JournalFile", "JournalRecord", "is_journal"]
 
 _MAGIC: Final = b"apass journal 1\n"
 _FRAME: Final = Struct(">4sIQII")
@@ -53,23 +53,26 @@ class JournalFile:
     Parameters:
         path: the file; it is created together with missing folders.
         fsync: whether `append` flushes each record to disk, so that it survives a power failure.
+        read_only: whether the file stays as it is. It may then be missing its end, and be open in another process.
 
     Raises:
         JournalError: if the file is not a journal, cannot be used, or is open in another process.
 
     """
 
-    def __init__(self, path: Path, *, fsync: bool = False) -> None:
+    def __init__(self, path: Path, *, fsync: bool = False, read_only: bool = False) -> None:
         self.path: Final = path
         """The file."""
         self._fsync = fsync
+        self._read_only = read_only
         self._lock = Lock()
         self._count = 0
         # The offset in the file, None if unknown. A seek before each write would release the GIL once more.
         self._offset: int | None = None
-        self._file = _open(path)
+        self._file = _open(path, read_only=read_only)
         try:
-            _lock(self._file, path)
+            if not read_only:
+                _lock(self._file, path)
             self._end = self._begin()
         except BaseException:
             self._file.close()
@@ -78,7 +81,8 @@ class JournalFile:
     def __iter__(self) -> Iterator[JournalRecord]:
         """Iterate over the records that existed when the file was opened.
 
-        A damaged end is truncated. The iteration must be completed before the first `append`.
+        A damaged end is truncated, unless the file is read only. The iteration must be completed before the first
+        `append`.
         """
         size = self._size()
         position = len(_MAGIC)
@@ -199,6 +203,8 @@ class JournalFile:
         if start != _MAGIC and not _MAGIC.startswith(start):
             raise JournalError(f"{str(self.path)!r} is not a journal and was not changed; use another path")
         self._end = 0
+        if self._read_only:
+            return len(_MAGIC)
         # A process may have been killed while it wrote the first bytes.
         if start != _MAGIC:
             try:
@@ -230,6 +236,9 @@ class JournalFile:
         return JournalRecord(cast("dict[str, Any]", fields), start, data_size, data_sum, number)
 
     def _truncate(self, position: int, size: int) -> None:
+        if self._read_only:
+            # Another process may be writing the record.
+            return
         message = (
             f"the journal {str(self.path)!r} is damaged from byte {position} on, as after a kill or a power failure; "
             f"{size - position} bytes are dropped, and their modules are computed again"
@@ -238,11 +247,18 @@ class JournalFile:
         warnings.warn(message, JournalWarning, stacklevel=3)
 
 
-def _open(path: Path) -> FileIO:
+def is_journal(start: bytes) -> bool:
+    """Return whether the first bytes of a file, 16 or more, are those of a journal."""
+    return start.startswith(_MAGIC)
+
+
+def _open(path: Path, *, read_only: bool) -> FileIO:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if not read_only:
+            path.parent.mkdir(parents=True, exist_ok=True)
         # Without O_NONBLOCK, opening a pipe or a terminal could wait forever.
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+        flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_CREAT
+        flags |= getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
         descriptor = os.open(path, flags | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_CLOEXEC", 0), 0o666)
     except (OSError, ValueError) as error:  # a path that contains a null character is a ValueError
         reason = getattr(error, "strerror", None) or error
@@ -250,7 +266,7 @@ def _open(path: Path) -> FileIO:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise JournalError(f"the journal {str(path)!r} is a device or a pipe; use a regular file")
-    return FileIO(descriptor, "r+")
+    return FileIO(descriptor, "r" if read_only else "r+")
 
 
 def _lock(file: FileIO, path: Path) -> None:

@@ -1,6 +1,8 @@
 """Texts of messages that quote values of any size, and counts."""
 
-__all__ = ["count_of", "shorten", "size_text", "text_of_error"]
+from collections.abc import Sequence
+
+__all__ = ["aligned_rows", "count_of", "shorten", "size_text", "text_of_error"]
 
 
 def shorten(text: str, limit: int = 300) -> str:
@@ -44,3 +46,18 @@ def size_text(count: int) -> str:
         amount /= 1024
         del units[0]
     return f"{amount:.1f}".removesuffix(".0") + f" {units[0]}"
+
+
+def aligned_rows(rows: Sequence[Sequence[str]], numbers: int) -> str:
+    """Return rows as lines: `numbers` right-aligned columns, then left-aligned text.
+
+    >>> print(aligned_rows([("ms", "pass"), ("0.125", "Fuse")], numbers=1))
+       ms  pass
+    0.125  Fuse
+    """
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
+        "  ".join(text.rjust(width) if at < numbers else text.ljust(width) for at, (text, width) in enumerate(cells))
+        for cells in (list(zip(row, widths, strict=True)) for row in rows)
+    ]
+    return "\n".join(line.rstrip() for line in lines)

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from apass.util.text import aligned_rows
+
 __all__ = [
     "FunctionTiming",
     "PassTiming",
@@ -170,7 +172,7 @@ def render_functions(timings: Iterable[FunctionTiming]) -> str:
         )
         for timing in timings
     ]
-    return _table(rows, numbers=3) if len(rows) > 1 else "no function was timed"
+    return aligned_rows(rows, numbers=3) if len(rows) > 1 else "no function was timed"
 
 
 def timings_as_json(timings: Sequence[PassTiming], functions: Sequence[FunctionTiming] = ()) -> dict[str, Any]:
@@ -261,17 +263,7 @@ def _list(timings: Iterable[PassTiming], heading: str, label: Callable[[PassTimi
         (_ms(item.wall), _ms(item.busy), _ms(item.waiting), f"{item.wall / whole:.1%}" if whole else "", label(item))
         for item in items
     ]
-    return _table(rows, numbers=4) if items else "no pass was timed"
-
-
-def _table(rows: Sequence[Sequence[str]], numbers: int) -> str:
-    """Return rows as lines: `numbers` right-aligned columns, then left-aligned text."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [
-        "  ".join(text.rjust(width) if at < numbers else text.ljust(width) for at, (text, width) in enumerate(cells))
-        for cells in (list(zip(row, widths, strict=True)) for row in rows)
-    ]
-    return "\n".join(line.rstrip() for line in lines)
+    return aligned_rows(rows, numbers=4) if items else "no pass was timed"
 
 
 _Row = tuple[str, str, str, str, str]

@@ -1,0 +1,1 @@
+"""Comparison of two recorded runs: `RecordedRun`, `RunDiff` and their displays."""
