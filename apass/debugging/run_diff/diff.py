@@ -91,7 +91,6 @@ class RunDiff(Displayed):
             TimeChange(name, by_pass[0].get(name, ()), by_pass[1].get(name, ()))
             for name in by_pass[0].keys() | by_pass[1].keys()
         ]
-        texts = first.texts, second.texts
         names = first.settings.keys() | second.settings.keys()
         settings = [(name, first.settings.get(name), second.settings.get(name)) for name in sorted(names)]
         return cls(
@@ -99,7 +98,7 @@ class RunDiff(Displayed):
             settings=tuple(item for item in settings if item[1] != item[2]),
             only_first=tuple(sorted(first.modules.keys() - second.modules.keys())),
             only_second=tuple(sorted(second.modules.keys() - first.modules.keys())),
-            modules=tuple(ModuleChange.of(left, right, texts) for left, right in pairs),
+            modules=tuple(ModuleChange.of(left, right) for left, right in pairs),
             total=TimeChange(ALL_PASSES, _total(by_pass[0]), _total(by_pass[1])) if finished else None,
             times=tuple(sorted(times, key=lambda change: (-max(map(_or_zero, change.medians)), change.name))),
             samples=(first.samples, second.samples),

@@ -115,9 +115,7 @@ class ModuleChange:
     """Whether the repetitions of each run have equal results."""
 
     @classmethod
-    def of(
-        cls, first: RecordedModule, second: RecordedModule, texts: tuple[RecordedTexts, RecordedTexts]
-    ) -> "ModuleChange":
+    def of(cls, first: RecordedModule, second: RecordedModule) -> "ModuleChange":
         """Return the differences of two records of a module."""
         remarks = Counter(first.remarks), Counter(second.remarks)
         has_results = first.failure is None and second.failure is None
@@ -126,7 +124,7 @@ class ModuleChange:
             result=_result_change(first, second),
             has_other_input=None not in (first.input, second.input) and first.input != second.input,
             failures=(first.failure, second.failure),
-            first_difference=_first_difference(first.outputs, second.outputs, texts),
+            first_difference=_first_difference(first, second),
             # A result that does not exist has no size.
             sizes=_changes(first.sizes, second.sizes, only_common=True) if has_results else (),
             statistics=_changes(_flat(first.statistics), _flat(second.statistics)),
@@ -193,14 +191,12 @@ def _result_change(first: RecordedModule, second: RecordedModule) -> ResultChang
     return ResultChange.EQUAL if first.result == second.result else ResultChange.DIFFERENT
 
 
-def _first_difference(
-    first: Sequence[PassOutput], second: Sequence[PassOutput], texts: tuple[RecordedTexts, RecordedTexts]
-) -> FirstDifference | None:
+def _first_difference(first: RecordedModule, second: RecordedModule) -> FirstDifference | None:
     """Return the first passes after which the modules differ.
 
     Passes that only one run has are compared together: several passes may do what one pass does in the other run.
     """
-    for lefts, rights in _blocks(first, second):
+    for lefts, rights in _blocks(first.outputs, second.outputs):
         left, right = (side[-1] if side else None for side in (lefts, rights))
         if left is not None and right is not None:
             # An output of a failed pass is not recorded. The failures are compared instead.
@@ -213,7 +209,7 @@ def _first_difference(
             is_pair = len(lefts) == len(rights) == 1 and lefts[0].name == rights[0].name
             if is_pair or changed == [None, None]:
                 changed = [left, right]
-            return FirstDifference(first=changed[0], second=changed[1], texts=texts)
+            return FirstDifference(first=changed[0], second=changed[1], texts=(first.texts, second.texts))
     return None
 
 

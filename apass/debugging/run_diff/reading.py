@@ -75,9 +75,8 @@ def _read_journal(path: Path) -> RecordedRun:
         settings: dict[str, str] = {}
         modules: dict[str, RecordedModule] = {}
         for record in file:
-            run = record.head.get("run")
-            if isinstance(run, dict) and record.number == 1:
-                settings = {key: _setting(value) for key, value in convert(run, dict[str, Any]).items()}
+            if record.number == 1 and "key" not in record.head:
+                settings = _settings(record, file)
                 continue
             module = _module_of(record, file)
             modules[module.name] = module
@@ -90,8 +89,15 @@ def _read_journal(path: Path) -> RecordedRun:
     return RecordedRun(source=str(path), identity=identity, modules=modules, settings=settings)
 
 
-def _setting(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+def _settings(record: JournalRecord, file: JournalFile) -> dict[str, str]:
+    """Return what the results of a journal depend on, as texts."""
+    try:
+        values: dict[str, Any] = convert(record.head.get("run"), dict[str, Any])
+    except TypeError as error:
+        raise file.error(record.number, f"does not describe a run ({shorten(str(error))})") from None
+    return {
+        key: value if isinstance(value, str) else json.dumps(value, sort_keys=True) for key, value in values.items()
+    }
 
 
 def _module_of(record: JournalRecord, file: JournalFile) -> RecordedModule:

@@ -13,7 +13,7 @@ from apass.instruments.report.record import PassRun, Record, RunStatus
 from apass.instruments.report.recorder import module_name
 from apass.instruments.report.texts import StoredText, text_at, text_digests
 
-__all__ = ["PassOutput", "RecordedModule", "RecordedRun", "RecordedTexts"]
+__all__ = ["PassOutput", "RecordedModule", "RecordedRun", "RecordedTexts", "merged_module"]
 
 _TEXTS_BYTES: Final = 2**32
 """Maximum size of all texts of a report; a few bytes of a damaged page could stand for any number."""
@@ -84,6 +84,8 @@ class RecordedModule:
     """The seconds of each pass, a number for each repetition."""
     is_repeatable: bool = True
     """Whether all repetitions have the same result."""
+    texts: RecordedTexts = field(default_factory=RecordedTexts, compare=False, repr=False)
+    """The texts to which the outputs refer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +121,6 @@ class RecordedRun:
     """How many times each pass was measured; 0 if there are no times."""
     notes: tuple[str, ...] = ()
     """What the record lacks."""
-    texts: RecordedTexts = field(default_factory=RecordedTexts, compare=False, repr=False)
-    """The texts to which the outputs refer."""
 
     @classmethod
     def of(cls, record: Record, source: str) -> Self:
@@ -130,7 +130,7 @@ class RecordedRun:
             ValueError: if the texts are damaged.
 
         """
-        texts = text_digests(record.texts, _TEXTS_BYTES)
+        stored, digests = RecordedTexts(record.texts), text_digests(record.texts, _TEXTS_BYTES)
         by_module: defaultdict[str, list[PassRun]] = defaultdict(list)
         remarks: defaultdict[str, list[str]] = defaultdict(list)
         for run in record.runs:
@@ -138,13 +138,12 @@ class RecordedRun:
         for item in record.remarks:
             name = item.remark.module if item.position is None else module_name(item.position)
             remarks[name or ""].append(_remark_line(item.remark))
-        modules = {name: _module(name, runs, texts, remarks[name]) for name, runs in by_module.items()}
+        modules = {name: _module(name, runs, stored, digests, remarks[name]) for name, runs in by_module.items()}
         for name, failure in record.failures.items():
             module = modules.get(name, RecordedModule(name=name))
             modules[name] = replace(module, result=None, failure=f"{failure.kind}: {failure.message}")
         notes = [f"{source}: {count:,} {kind} were beyond a limit" for kind, count in record.left_out.items()]
-        stored = RecordedTexts(record.texts)
-        return cls(source=source, modules=modules, samples=1, notes=tuple(notes), texts=stored)
+        return cls(source=source, modules=modules, samples=1, notes=tuple(notes))
 
     @classmethod
     def merged(cls, runs: Sequence[Self], source: str) -> Self:
@@ -165,14 +164,18 @@ class RecordedRun:
                     "put reports of the same models into a folder"
                 )
         counts = [run.samples for run in runs]
-        modules = {name: _merged([run.modules[name] for run in runs], counts) for name in first.modules}
+        modules = {name: merged_module([run.modules[name] for run in runs], counts) for name in first.modules}
         notes = tuple(dict.fromkeys(note for run in runs for note in run.notes))
         samples = sum(run.samples for run in runs) if all(run.samples for run in runs) else 0
         return replace(first, source=source, modules=modules, samples=samples, notes=notes)
 
 
 def _module(
-    name: str, runs: Sequence[PassRun], texts: Sequence[tuple[str, int]], remarks: Iterable[str]
+    name: str,
+    runs: Sequence[PassRun],
+    stored: RecordedTexts,
+    texts: Sequence[tuple[str, int]],
+    remarks: Iterable[str],
 ) -> RecordedModule:
     outermost = [run for run in runs if len(run.steps) == 1]
     # A composite pass is compared by its inner passes. Those that bodies call have modules of their own.
@@ -210,10 +213,11 @@ def _module(
         statistics=dict(statistics),
         remarks=tuple(sorted(remarks)),
         times={key: (seconds,) for key, seconds in times.items()},
+        texts=stored,
     )
 
 
-def _merged(modules: Sequence[RecordedModule], counts: Sequence[int]) -> RecordedModule:
+def merged_module(modules: Sequence[RecordedModule], counts: Sequence[int]) -> RecordedModule:
     """Return the record of a module from repetitions, each measured so many times."""
     names = dict.fromkeys(name for module in modules for name in module.times)
     times = {
@@ -230,9 +234,6 @@ def _merged(modules: Sequence[RecordedModule], counts: Sequence[int]) -> Recorde
     is_repeatable = all(
         module.is_repeatable and (module.result, module.failure) == (shown.result, shown.failure) for module in modules
     )
-    if shown is not modules[0]:
-        # The texts of a merged run are those of the first repetition.
-        shown = replace(shown, outputs=tuple(replace(output, text=-1) for output in shown.outputs))
     return replace(shown, times=times, is_repeatable=is_repeatable)
 
 
