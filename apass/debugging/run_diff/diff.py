@@ -131,7 +131,7 @@ class RunDiff(Displayed):
 
     @property
     def can_judge_times(self) -> bool:
-        """Whether there are enough repetitions to tell noise from change."""
+        """Whether there are enough repetitions for verdicts about times."""
         return has_enough(*self.samples)
 
     @property
@@ -174,7 +174,9 @@ class RunDiff(Displayed):
             if change.are_repeatable == (True, False):
                 yield Regression("unstable", f"{change.name}: the repetitions of the second run have other results")
             if change.result is ResultChange.DIFFERENT and not allow_different:
-                where = "" if change.first_difference is None else f", first after {change.first_difference}"
+                where = (
+                    "" if change.first_difference is None else f"; first pass that differs: {change.first_difference}"
+                )
                 yield Regression("result", f"{change.name} has another result{where}")
             for size in change.sizes:
                 if size.second > size.first * (1 + bound):
@@ -188,7 +190,10 @@ class RunDiff(Displayed):
                     yield Regression("time", f"{time.name}: {time_text(time)}")
 
     def as_json(self) -> dict[str, Any]:
-        """Return the differences as values for JSON. Modules without differences are left out."""
+        """Return the differences as values for JSON.
+
+        Modules without differences are left out.
+        """
         return {
             "first": self.sources[0],
             "second": self.sources[1],
@@ -218,7 +223,7 @@ def milliseconds(seconds: float | None) -> str:
 
 
 def _sums(modules: Iterable[RecordedModule]) -> Mapping[str, tuple[float, ...]]:
-    """Return the seconds of each pass over all modules, one number for each repetition."""
+    """Return the seconds of each pass over all modules, for each repetition."""
     sums: dict[str, list[float]] = {}
     for module in modules:
         for name, times in module.times.items():

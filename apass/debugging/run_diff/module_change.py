@@ -62,8 +62,11 @@ class FirstDifference:
     """The pass in the first run; None if only the second run has it."""
     second: PassOutput | None
     """The pass in the second run; None if only the first run has it."""
-    texts: tuple[RecordedTexts, RecordedTexts] = field(compare=False, repr=False)
-    """The texts of both runs."""
+    texts: tuple[tuple[RecordedTexts, int], tuple[RecordedTexts, int]] = field(compare=False, repr=False)
+    """The texts of both runs, and the indices of those to compare.
+
+    Without a pass in a run, that is the text of the module before the pass of the other run.
+    """
 
     @property
     def mirrored(self) -> "FirstDifference":
@@ -72,14 +75,11 @@ class FirstDifference:
 
     @property
     def diff(self) -> str:
-        """Unified diff of the outputs of both passes, of at most 60 lines.
+        """Unified diff of the modules after both passes, of at most 60 lines.
 
-        It is empty if there is only one pass, the texts are equal or larger than 1 MiB, or the record has no texts.
+        It is empty if the texts are equal or larger than 1 MiB, or the record has no texts.
         """
-        if self.first is None or self.second is None:
-            return ""
-        before = self.texts[0].text(self.first.text, _MOST_CHARACTERS)
-        after = self.texts[1].text(self.second.text, _MOST_CHARACTERS)
+        before, after = (texts.text(index, _MOST_CHARACTERS) for texts, index in self.texts)
         return "" if before is None or after is None else limit_lines(diff_texts(before, after), _MOST_LINES)
 
     def __str__(self) -> str:
@@ -196,6 +196,7 @@ def _first_difference(first: RecordedModule, second: RecordedModule) -> FirstDif
 
     Passes that only one run has are compared together: several passes may do what one pass does in the other run.
     """
+    states = [first.input_text, second.input_text]
     for lefts, rights in _blocks(first.outputs, second.outputs):
         left, right = (side[-1] if side else None for side in (lefts, rights))
         if left is not None and right is not None:
@@ -209,14 +210,23 @@ def _first_difference(first: RecordedModule, second: RecordedModule) -> FirstDif
             is_pair = len(lefts) == len(rights) == 1 and lefts[0].name == rights[0].name
             if is_pair or changed == [None, None]:
                 changed = [left, right]
-            return FirstDifference(first=changed[0], second=changed[1], texts=(first.texts, second.texts))
+            indices = [state if output is None else output.text for state, output in zip(states, changed, strict=True)]
+            return FirstDifference(
+                first=changed[0],
+                second=changed[1],
+                texts=((first.texts, indices[0]), (second.texts, indices[1])),
+            )
+        states = [side[-1].text if side else state for side, state in zip((lefts, rights), states, strict=True)]
     return None
 
 
 def _blocks(
     first: Sequence[PassOutput], second: Sequence[PassOutput]
 ) -> list[tuple[Sequence[PassOutput], Sequence[PassOutput]]]:
-    """Return the passes of both runs side by side: pairs of one name, or what is between two pairs."""
+    """Return the passes of both runs side by side.
+
+    These are pairs of passes of one name, and the passes between two pairs.
+    """
     names = [output.name for output in first], [output.name for output in second]
     # The result of difflib depends on the order of its arguments. That of this function is symmetric.
     is_swapped = names[0] > names[1]

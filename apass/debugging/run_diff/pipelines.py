@@ -1,9 +1,9 @@
-"""`diff_pipelines`: runs two pipelines in turns on the same modules, and compares them."""
+"""`diff_pipelines`: runs two pipelines alternately, and compares them."""
 
 import gc
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic
+from typing import Any, Final, Generic, cast
 
 from apass.core.adapter import ModT, adapter_for
 from apass.core.context import PassContext, current_scope
@@ -29,7 +29,7 @@ async def diff_pipelines(
     sizes: Callable[[ModT], Mapping[str, int]] | None = None,
     report: Callable[[str], object] | None = None,
 ) -> RunDiff:
-    """Run two pipelines in turns on the same modules, and compare the runs.
+    """Run two pipelines alternately on the same modules, and compare the runs.
 
     Each module runs through both pipelines once for their results and once more for each round, of which the times are
     compared. The order alternates, so that a host that becomes slower affects both. One module runs at a time. The
@@ -40,8 +40,8 @@ async def diff_pipelines(
         modules: the modules by name, or pairs of name and module, read one after the other.
         first: a pass, or the text of a pipeline.
         second: another one.
-        rounds: how many times each pipeline is measured. At least 5 are needed to tell noise from change.
-        sizes: returns the sizes of a result by what they count; by default, the bytes of its text are compared.
+        rounds: how many times each pipeline is measured. From 5 on, change differs from noise.
+        sizes: returns sizes of a result by what they count, to compare beside the bytes of its text.
         report: called with a line about each module.
 
     Raises:
@@ -63,7 +63,8 @@ async def diff_pipelines(
     texts = [pipeline if isinstance(pipeline, str) else _text(pipeline) for pipeline in (first, second)]
     ctx = current_scope().ctx
     recorded: tuple[dict[str, RecordedModule], dict[str, RecordedModule]] = ({}, {})
-    pairs: Any = modules.items() if isinstance(modules, Mapping) else modules
+    # `isinstance` of a type parameter leaves the types of its items unknown.
+    pairs = cast("Iterable[tuple[str, ModT]]", modules.items() if isinstance(modules, Mapping) else modules)
     for name, mod in pairs:
         if report is not None:
             report(name)
@@ -132,7 +133,7 @@ class _Comparison(Generic[ModT]):
         module = RecordedRun.of(report.record(), self.name).modules.get(self.name, RecordedModule(name=self.name))
         module = replace(module, input=_fingerprint(self.mod))
         if has_result:
-            sizes = module.sizes if self.sizes is None else self.sizes(result)
+            sizes = module.sizes if self.sizes is None else {**module.sizes, **self.sizes(result)}
             module = replace(module, result=_fingerprint(result), sizes=sizes)
         return module if is_timed else replace(module, times={}, outputs=values.outputs_of(module))
 

@@ -1,4 +1,4 @@
-"""`read_run`: reads a recorded run from a report, a journal or a folder of reports."""
+"""`read_run`: reads a run from a report, a journal or a folder of reports."""
 
 import json
 from collections.abc import Mapping

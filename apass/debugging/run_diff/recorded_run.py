@@ -1,4 +1,4 @@
-"""`RecordedRun`: what a report, a journal or repeated runs record, for a comparison."""
+"""`RecordedRun`: what a report, a journal or repeated runs record."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from apass.instruments.report.texts import StoredText, text_at, text_digests
 __all__ = ["PassOutput", "RecordedModule", "RecordedRun", "RecordedTexts", "merged_module"]
 
 _TEXTS_BYTES: Final = 2**32
-"""Maximum size of all texts of a report; a few bytes of a damaged page could stand for any number."""
+"""Maximum size of all texts of a report; a few bytes of a damaged page may expand to any number."""
 _ENDS: Final = {RunStatus.CANCELLED: "cancelled", RunStatus.UNFINISHED: "unfinished"}
 
 
@@ -28,7 +28,10 @@ class RecordedTexts:
     """The texts by index."""
 
     def text(self, index: int, limit: int) -> str | None:
-        """Return a text; None if it was not stored, has more than `limit` bytes or is damaged."""
+        """Return a text.
+
+        It is None if it was not stored, has more than `limit` bytes or is damaged.
+        """
         if not 0 <= index < len(self.stored):
             return None
         try:
@@ -84,6 +87,8 @@ class RecordedModule:
     """The seconds of each pass, a number for each repetition."""
     is_repeatable: bool = True
     """Whether all repetitions have the same result."""
+    input_text: int = -1
+    """The index of the text of the input, or -1."""
     texts: RecordedTexts = field(default_factory=RecordedTexts, compare=False, repr=False)
     """The texts to which the outputs refer."""
 
@@ -190,6 +195,7 @@ def _module(
     is_finished = last is not None and _failure(last) is None
     # The last failure by position is that of the innermost pass. A failure that `First` recovered from is no failure.
     failures = () if is_finished else (text for run in reversed(runs) if (text := _failure(run)) is not None)
+    before = outermost[0].before if outermost else -1
     result = last.after if last is not None and is_finished else -1
     statistics: defaultdict[tuple[str, str], float] = defaultdict(float)
     for run in runs:
@@ -197,7 +203,7 @@ def _module(
             statistics[run.steps[-1][1], key] += amount
     return RecordedModule(
         name=name,
-        input=None if not outermost or outermost[0].before < 0 else texts[outermost[0].before][0],
+        input=None if before < 0 else texts[before][0],
         result=None if result < 0 else texts[result][0],
         failure=next(iter(failures), None),
         sizes={} if result < 0 else {"bytes of text": texts[result][1]},
@@ -213,6 +219,7 @@ def _module(
         statistics=dict(statistics),
         remarks=tuple(sorted(remarks)),
         times={key: (seconds,) for key, seconds in times.items()},
+        input_text=before,
         texts=stored,
     )
 

@@ -19,7 +19,7 @@ RESULTS: Final = {
     ResultChange.UNKNOWN: "a result is not recorded",
 }
 """What is known about the results of a module."""
-SAMPLES_NOTE: Final = "too few samples to tell noise from change: repeat each run, at least 5 times"
+SAMPLES_NOTE: Final = "too few samples to separate noise from change; repeat each run, at least 5 times"
 """The note below times without a verdict."""
 _MOST_ITEMS: Final = 10
 """Number of remarks, or of passes without a verdict, that are shown."""
@@ -35,7 +35,7 @@ def render_text(diff: RunDiff, regressions: Sequence[Regression] = ()) -> str:
 
 
 def time_rows(diff: RunDiff) -> list[tuple[str, ...]]:
-    """Return the rows of the table of times, with a heading: medians, ratio, p-value, verdict, pass."""
+    """Return the rows of the table of times, with a heading."""
     times = [] if diff.total is None else [diff.total, *diff.times]
     return [("first", "second", "ratio", "p", "verdict", "pass"), *map(_time_row, times)]
 

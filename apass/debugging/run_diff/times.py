@@ -30,7 +30,7 @@ class TimeVerdict(Enum):
     NOISE = "noise"
     """The samples do not show a change."""
     UNKNOWN = "unknown"
-    """Too few samples to tell noise from change: 5 of each run are enough, or 4 and 6, or 3 and 9."""
+    """Too few samples to separate noise from change: 5 of each run are enough, or 4 and 6, or 3 and 9."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,10 @@ class TimeChange:
 
     @property
     def ratio(self) -> float | None:
-        """The median of the second run divided by that of the first; None if one is missing."""
+        """The median of the second run divided by that of the first.
+
+        It is None if one of them is missing.
+        """
         first, second = self.medians
         if first is None or second is None:
             return None

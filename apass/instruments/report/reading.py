@@ -22,6 +22,7 @@ __all__ = ["is_page", "read_page"]
 _INDEX_BYTES: Final = 2**28
 """Maximum size of the data of a page without its texts."""
 _KINDS: Final = (RemarkKind.PASSED, RemarkKind.MISSED, RemarkKind.ANALYSIS)
+_Steps = tuple[tuple[int, str, str | None], ...]
 
 
 def is_page(text: str) -> bool:
@@ -115,10 +116,10 @@ def _runs(
             raise ValueError(f"run {number} has a text that does not exist")
         func = None if function < 0 else _at(names, function)
         key = (_at(modules, module), parent, func)
-        above: tuple[tuple[int, str, str | None], ...] = ()
+        above: _Steps = ()
         if parent >= 0:
-            caller = runs[parent].steps
-            above = (*caller[:-1], (*caller[-1][:2], func))
+            *outer, (index, caller, _) = runs[int(parent)].steps
+            above = (*outer, (index, caller, func))
         runs.append(
             PassRun(
                 module=_at(modules, module),
