@@ -89,7 +89,9 @@ def _time_lines(diff: RunDiff) -> Iterator[str]:
     yield from aligned_rows(kept, numbers=4).splitlines()
     left_out = len(rows) - len(kept)
     if left_out:
-        yield f"and {left_out} more passes" + (", whose times show no change" if diff.can_judge_times else "")
+        yield f"and {left_out:,} more pass{'' if left_out == 1 else 'es'}" + (
+            ", whose times show no change" if diff.can_judge_times else ""
+        )
     first, second = diff.samples
     yield (
         f"medians of {first} and {second} samples"

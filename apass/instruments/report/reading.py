@@ -74,7 +74,7 @@ def _read(index: _Fields, texts: str) -> Record:
     names: list[str] = index.get("names", list[str])
     failures = [
         RecordedError(kind=kind, message=message, notes=notes, traceback=trace)
-        for kind, message, notes, trace in index.get("failures", list[tuple[str, str, tuple[str, ...], str]])
+        for kind, message, notes, trace in index.get("failures", list[tuple[str, str, list[str], str]])
     ]
     stored = _stored_texts(_Fields(index.get("texts", Any), "the texts"), texts)
     runs = _runs(_Fields(index.get("runs", Any), "the runs"), modules, names, failures, len(stored))
@@ -148,7 +148,7 @@ def _stored_texts(columns: _Fields, blob: str) -> list[StoredText]:
     for number, base in enumerate(bases):
         if not -1 <= base < number:
             raise ValueError(f"text {number} is based on text {base}, which does not precede it")
-        data = b64decode(blob[offsets[number] : offsets[number + 1]], validate=True)
+        data = _decoded(blob[offsets[number] : offsets[number + 1]])
         texts.append(StoredText(data, base, 0 if base < 0 else texts[base].links + 1))
     return texts
 
@@ -193,10 +193,17 @@ def _script(page: str, name: str) -> str:
     return unescape(match[1])
 
 
+def _decoded(text: str) -> bytes:
+    try:
+        return b64decode(text, validate=True)
+    except ValueError as error:
+        raise ValueError(f"its data are damaged: {error}") from error
+
+
 def _inflated(text: str) -> bytes:
     reader = zlib.decompressobj(-15)
     try:
-        data = reader.decompress(b64decode(text, validate=True), _INDEX_BYTES)
+        data = reader.decompress(_decoded(text), _INDEX_BYTES)
     except zlib.error as error:
         raise ValueError(f"its data are damaged: {error}") from error
     if not reader.eof:

@@ -1,0 +1,1 @@
+"""Tests of `apass/debugging/run_diff`."""
