@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from apass.debugging.bisect import Bisected, bisect
     from apass.debugging.reduce import Reduced, reduce, reduce_module
     from apass.debugging.replay import Replay, Verdict, replay
+    from apass.debugging.run_diff.diff import RunDiff
+    from apass.debugging.run_diff.pipelines import diff_pipelines
+    from apass.debugging.run_diff.reading import read_run
+    from apass.debugging.run_diff.recorded_run import RecordedRun
     from apass.debugging.stress import Stressed, stress
     from apass.display.view import View, diff, view
     from apass.errors import (
@@ -147,6 +151,10 @@ else:
             "apass.debugging.bisect": ["Bisected", "bisect"],
             "apass.debugging.reduce": ["Reduced", "reduce", "reduce_module"],
             "apass.concurrency.interleaving": ["Schedule"],
+            "apass.debugging.run_diff.diff": ["RunDiff"],
+            "apass.debugging.run_diff.pipelines": ["diff_pipelines"],
+            "apass.debugging.run_diff.reading": ["read_run"],
+            "apass.debugging.run_diff.recorded_run": ["RecordedRun"],
             "apass.debugging.stress": ["Stressed", "stress"],
             "apass.debugging.replay": ["Replay", "Verdict", "replay"],
             "apass.display.view": ["View", "diff", "view"],
@@ -309,6 +317,7 @@ __all__ = [
     "Question",
     "Race",
     "RecordedAnswers",
+    "RecordedRun",
     "Reduced",
     "Remark",
     "RemarkKind",
@@ -319,6 +328,7 @@ __all__ = [
     "ReproducerError",
     "ResumeError",
     "Run",
+    "RunDiff",
     "Schedule",
     "Sequential",
     "ServiceTimeoutError",
@@ -343,6 +353,7 @@ __all__ = [
     "current_module_name",
     "current_run",
     "diff",
+    "diff_pipelines",
     "events",
     "explain_cache",
     "extend_pipeline",
@@ -365,6 +376,7 @@ __all__ = [
     "provide_config_option",
     "provide_pass",
     "read_reproducer",
+    "read_run",
     "reduce",
     "reduce_module",
     "register_adapter",

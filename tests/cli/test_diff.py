@@ -149,7 +149,7 @@ def test_pass_that_fails_is_a_regression(tmp_path: Path) -> None:
         tmp_path, "--load", "passes.py", "diff", "m.onnx", *pipelines, "--rounds", "1", "--fail-above", "50%"
     )
     assert (status, errors) == (1, "")
-    line = "regression: failure: m.onnx: ValueError: broken on purpose (in 0:sequential/1:my.Break)"
+    line = "regression: failure: m.onnx: ValueError: broken on purpose (in 0:sequential/1:Break)"
     assert line in output.splitlines()
 
 

@@ -30,7 +30,7 @@ def timed(source: str, times: Mapping[str, Sequence[float]], **fields: Any) -> R
 
 
 def reported(passes: Sequence[apass.Pass[Any]], modules: Mapping[str, Module]) -> ReportInstrument:
-    """Return the report of a Sequential of passes on some modules; failures are recorded."""
+    """Return the report of a Sequential on some modules, with their failures."""
     report = ReportInstrument("a report")
     pipeline = apass.Sequential(passes)
     for name, mod in modules.items():

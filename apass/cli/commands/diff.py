@@ -129,8 +129,10 @@ def diff(
             print_json({**result.as_json(), "regressions": found})
         else:
             echo(render_text(result, regressions))
-            if bound is not None and not result.can_judge_times:
-                echo("times are not checked: " + ("they are not recorded" if result.total is None else SAMPLES_NOTE))
+            if bound is not None and result.total is None:
+                echo("times are not checked: no times are recorded of a module that finished in both runs")
+            elif bound is not None and not result.can_judge_times:
+                echo(f"times are not checked: {SAMPLES_NOTE}")
         if regressions:
             raise typer.Exit(FAILED)
 

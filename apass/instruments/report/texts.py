@@ -16,6 +16,8 @@ _WINDOW: Final = 2**15
 """Window of deflate: only this many bytes of another text can serve as its dictionary."""
 _PART: Final = 2**18
 """Bytes that are decompressed at once."""
+_HELD: Final = 2**29
+"""Maximum number of bytes in memory while digests are computed."""
 _MOST_LINKS: Final = 24
 """Maximum length of a chain of texts, each compressed against the previous one."""
 
@@ -174,6 +176,7 @@ def text_digests(texts: Sequence[StoredText], limit: int) -> Sequence[tuple[str,
     last_use = {text.base: number for number, text in enumerate(texts)}
     # The ends of the texts that later texts are compressed against.
     tails: dict[int, bytes] = {}
+    held = 0
     results: list[tuple[str, int]] = []
     left = limit
     for number, text in enumerate(texts):
@@ -189,9 +192,12 @@ def text_digests(texts: Sequence[StoredText], limit: int) -> Sequence[tuple[str,
         left -= size
         results.append((digest.hexdigest(), size))
         if last_use.get(text.base) == number:
-            tails.pop(text.base, None)
+            held -= len(tails.pop(text.base, b""))
         if number in last_use:
             tails[number] = tail
+            held += len(tail)
+            if held > _HELD:
+                raise ValueError(f"the texts are based on more than {_HELD:,} bytes of others")
     return results
 
 

@@ -1,4 +1,4 @@
-"""`RunDiff`: results, first differences and regressions, of real and of given runs."""
+"""`RunDiff`: results, first differences and regressions of runs."""
 
 from dataclasses import replace
 from typing import Any
