@@ -76,8 +76,8 @@ def _read(index: _Fields, texts: str) -> Record:
         RecordedError(kind=kind, message=message, notes=notes, traceback=trace)
         for kind, message, notes, trace in index.get("failures", list[tuple[str, str, list[str], str]])
     ]
-    stored = _stored_texts(_Fields(index.get("texts", Any), "the texts"), texts)
-    runs = _runs(_Fields(index.get("runs", Any), "the runs"), modules, names, failures, len(stored))
+    stored = _stored_texts(_Fields(index.get("texts", Any), "the table of texts"), texts)
+    runs = _runs(_Fields(index.get("runs", Any), "the table of runs"), modules, names, failures, len(stored))
     return Record(
         title=index.get("title", str),
         origin=0.0,
