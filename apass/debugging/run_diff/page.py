@@ -15,11 +15,11 @@ __all__ = ["render_page"]
 _MOST_MODULES: Final = 1000
 """Maximum number of modules on the page; a browser is slow with more."""
 _STYLE: Final = (
-    "main{max-width:1100px;margin:0 auto;padding:20px 16px 60px}"
+    ".diff{max-width:1100px;margin:0 auto;padding:20px 16px 60px}.diff p{margin:6px 0}"
     "h1{font-size:18px;overflow-wrap:anywhere}h2{font-size:15px;margin:28px 0 8px}"
-    "table{border-collapse:collapse;background:var(--panel);border:1px solid var(--border)}"
-    "th,td{padding:3px 12px;text-align:left;border-bottom:1px solid var(--border);overflow-wrap:anywhere}"
-    "td.n{text-align:right;white-space:nowrap;font-family:var(--mono)}"
+    "table{width:auto;background:var(--panel);border:1px solid var(--border)}"
+    "td{padding:3px 12px;white-space:normal;overflow-wrap:anywhere}th{padding:3px 12px}"
+    "td.n{white-space:nowrap;font-family:var(--mono)}"
     "pre{font:12px/1.45 var(--mono);overflow-x:auto;background:var(--panel);border:1px solid var(--border);padding:8px}"
     "pre span{display:block}.add{background:var(--added)}.del{background:var(--removed)}.hunk{color:var(--muted)}"
     "details{margin:4px 0;padding:4px 10px;background:var(--panel);border:1px solid var(--border)}"
@@ -51,7 +51,7 @@ def render_page(diff: RunDiff, regressions: Sequence[Regression] = ()) -> str:
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
         'img-src data:">\n'
         f'<title>{title}</title>\n<link rel="icon" href="data:,">\n<style>{style}{_STYLE}</style>\n</head>\n<body>\n'
-        f"<main>\n{''.join(_body(diff, regressions))}</main>\n</body>\n</html>\n"
+        f'<div class="diff">\n{"".join(_body(diff, regressions))}</div>\n</body>\n</html>\n'
     )
 
 

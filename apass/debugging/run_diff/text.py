@@ -23,6 +23,8 @@ SAMPLES_NOTE: Final = "too few samples to separate noise from change; repeat eac
 """The note below times without a verdict."""
 _MOST_ITEMS: Final = 10
 """Number of remarks, or of passes without a verdict, that are shown."""
+_MOST_MODULES: Final = 50
+"""Number of modules that are shown."""
 _SIDES: Final = ("first", "second")
 
 
@@ -49,9 +51,11 @@ def _lines(diff: RunDiff, regressions: Sequence[Regression]) -> Iterator[str]:
     for name, first, second in diff.settings:
         yield f"{name}: {'none' if first is None else first} -> {'none' if second is None else second}"
     yield from (f"note: {note}" for notes in diff.notes for note in notes)
-    for change in diff.changes:
+    for change in diff.changes[:_MOST_MODULES]:
         yield ""
         yield from _module_lines(change)
+    if len(diff.changes) > _MOST_MODULES:
+        yield f"\nand {len(diff.changes) - _MOST_MODULES:,} more modules with differences"
     if diff.total is not None:
         yield ""
         yield from _time_lines(diff)

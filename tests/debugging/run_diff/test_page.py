@@ -8,8 +8,8 @@ from apass.debugging.run_diff.recorded_run import RecordedModule, RecordedRun
 from tests.helpers.recorded_runs import change, output, reported
 
 ATTACK = "<script>alert(1)</script>\"'&\u202e\x1b[2J"
-TAGS = {"html", "head", "meta", "title", "link", "style", "body", "main", "h1", "h2", "p", "table", "tr", "th", "td"}
-INNER_TAGS = {"ul", "li", "details", "summary", "pre", "span"}
+TAGS = {"html", "head", "meta", "title", "link", "style", "body", "h1", "h2", "p", "table", "tr", "th", "td"}
+INNER_TAGS = {"div", "ul", "li", "details", "summary", "pre", "span"}
 VOID = {"meta", "link"}
 
 

@@ -67,6 +67,18 @@ def test_single_samples_are_shown_without_verdict() -> None:
     ]
 
 
+def test_many_modules_are_cut() -> None:
+    first, second = (
+        RecordedRun(source="run", modules={f"m{n}": RecordedModule(name=f"m{n}", result=result) for n in range(60)})
+        for result in "xy"
+    )
+    lines = render_text(RunDiff.of(first, second)).splitlines()
+    assert (sum(line.endswith(": the result differs") for line in lines), lines[-1]) == (
+        50,
+        "and 10 more modules with differences",
+    )
+
+
 def test_everything_else_is_shown() -> None:
     first = RecordedRun(
         source="old",
