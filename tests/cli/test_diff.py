@@ -140,6 +140,20 @@ def Break(mod, ctx):
 """
 
 
+def test_missing_model_is_a_difference(tmp_path: Path) -> None:
+    optimized(tmp_path, "old", SHORT)
+    (tmp_path / "models" / "m1.onnx").unlink()
+    result = apass("opt", tmp_path / "models", "-p", SHORT, "-o", tmp_path / "out", "--report", tmp_path / "new.html")
+    assert result.exit_code == 0
+    result = apass("diff", tmp_path / "old.html", tmp_path / "new.html", "--fail-different")
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (
+        1,
+        "regression: missing: m1.onnx is only in the first run",
+    )
+    assert apass("diff", tmp_path / "old.html", tmp_path / "new.html").exit_code == 0
+    assert apass("diff", tmp_path / "new.html", tmp_path / "old.html", "--fail-different").exit_code == 0
+
+
 @pytest.mark.process
 def test_pass_that_fails_is_a_regression(tmp_path: Path) -> None:
     (tmp_path / "passes.py").write_text(PASSES)

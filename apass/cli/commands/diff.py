@@ -86,7 +86,9 @@ def diff(
     ] = None,
     fail_different: Annotated[
         bool,
-        typer.Option("--fail-different", help="Exit with 1 if a result differs.", rich_help_panel=_CHECKS),
+        typer.Option(
+            "--fail-different", help="Exit with 1 if a result differs, is missing or failed.", rich_help_panel=_CHECKS
+        ),
     ] = False,
     page: Annotated[
         Path | None,
@@ -119,8 +121,8 @@ def diff(
         regressions = [
             item
             for item in result.regressions(bound or 0.0, allow_different=not fail_different)
-            # Without --fail-above, only results are checked.
-            if bound is not None or (fail_different and item.kind == "result")
+            # Without --fail-above, sizes and times are not checked.
+            if bound is not None or (fail_different and item.kind not in ("size", "time"))
         ]
         if page is not None:
             write_file("--page", page, render_page(result, regressions))

@@ -19,6 +19,8 @@ __all__ = ["read_run"]
 
 _MOST_BYTES: Final = 2**30
 """Maximum size of a report; those within the default limits have at most a third of it."""
+_START: Final = 16
+"""Number of bytes by which a journal is recognized."""
 _EXPECTED: Final = "expected a report that `apass opt --report` wrote, a journal of --journal, or a folder of reports"
 
 
@@ -40,24 +42,27 @@ def read_run(path: Path | str) -> RecordedRun:
             pages = sorted(file for file in path.iterdir() if file.suffix == ".html")
             if not pages:
                 raise InputError(f"{path} contains no *.html file; {_EXPECTED}")
-            return RecordedRun.merged([_read_page(page) for page in pages], str(path))
-        with path.open("rb") as file:
-            start = file.read(16)
+            return RecordedRun.merged([_page(page, _contents(page)) for page in pages], str(path))
+        data = _contents(path)
     except OSError as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:  # a path that contains a null character
         raise InputError(f"cannot read {str(path)!r}: {error}") from None
-    return _read_journal(path) if is_journal(start) else _read_page(path)
+    return _read_journal(path) if is_journal(data) else _page(path, data)
 
 
-def _read_page(path: Path) -> RecordedRun:
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
+def _contents(path: Path) -> bytes:
+    """Return the contents of a report, or the first bytes of a journal."""
+    # Opened once: a pipe, such as that of `<(...)` in a shell, has its data only once.
+    with path.open("rb") as file:
+        start = file.read(_START)
+        return start if is_journal(start) else start + file.read(_MOST_BYTES + 1 - len(start))
+
+
+def _page(path: Path, data: bytes) -> RecordedRun:
+    """Return the run of the page of a report."""
     text = data.decode("utf-8", "replace")
     if not is_page(text):
         raise InputError(f"{path} is neither a report nor a journal; {_EXPECTED}")

@@ -1,7 +1,9 @@
 """`read_run`: reports, folders of reports and journals; other and damaged files."""
 
 import json
+import os
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import anyio
@@ -160,6 +162,17 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         assert str(caught.value) == message
     with pytest.raises(apass.InputError, match="null"):
         read_run("a\0b")
+
+
+def test_pipe_is_read_once(tmp_path: Path) -> None:
+    text = page(tmp_path / "a.html", change("A", g=1)).read_bytes()
+    os.mkfifo(tmp_path / "pipe")
+    writer = Thread(target=(tmp_path / "pipe").write_bytes, args=(text,))
+    writer.start()
+    try:
+        assert list(read_run(tmp_path / "pipe").modules) == ["m", "n"]
+    finally:
+        writer.join()
 
 
 @given(st.data())
