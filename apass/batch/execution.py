@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import anyio
 
@@ -14,24 +14,49 @@ from apass.errors import PassTimeoutError
 from apass.passes.base import Pass
 from apass.runner.error_policy import with_deadline
 
-__all__ = ["module_runner"]
+__all__ = ["ContinuesPipelines", "module_runner"]
+
+
+@runtime_checkable
+class ContinuesPipelines(Protocol):
+    """An instrument that knows how far an earlier run came, such as `SnapshotInstrument`."""
+
+    def run_continued(
+        self, pass_: Pass[ModT], mod: ModT, *, runner: Callable[[Pass[ModT]], Callable[[ModT], Awaitable[ModT]]]
+    ) -> Awaitable[ModT]:
+        """Run a pass on a module, or what an earlier run has left of it, by the function that `runner` returns."""
+        ...
 
 
 def module_runner(
-    pass_: Pass[ModT], choice: ExecutorChoice, timeout: float | None = None
+    pass_: Pass[ModT], choice: ExecutorChoice, timeout: float | None = None, *, donate: bool = False
 ) -> Callable[[ModT], Awaitable[ModT]]:
     """Return a function that runs a pass on a module, here or in the chosen executor.
 
-    The function raises PassTimeoutError if a module takes longer than `timeout` seconds.
+    The function raises PassTimeoutError if a module takes longer than `timeout` seconds. If an instrument of the
+    context `ContinuesPipelines`, it runs the rest that an earlier run has left. With `donate`, nothing else uses the
+    modules, so that passes in this process may change them in place.
 
     Raises:
         PassContextError: if there is an executor, and an instrument of the context cannot be used in a worker.
 
     """
+    for instrument in PassContext.current().instruments:
+        if isinstance(instrument, ContinuesPipelines):
+            runner: Any = partial(_runner, choice=choice, timeout=timeout, donate=donate)
+            runner(pass_)  # raises before the first module
+            return partial(instrument.run_continued, pass_, runner=runner)
+    return _runner(pass_, choice, timeout, donate=donate)
+
+
+def _runner(
+    pass_: Pass[ModT], choice: ExecutorChoice, timeout: float | None, *, donate: bool
+) -> Callable[[ModT], Awaitable[ModT]]:
     executor = executor_in_force(choice)
     ctx = PassContext.current()
     if executor is None:
-        return pass_ if timeout is None else _limited(pass_, timeout)
+        run = partial(pass_, donate=True) if donate else pass_
+        return run if timeout is None else _limited(run, pass_.info.name, timeout)
     check_portable(ctx.instruments)
 
     async def run_in_executor(mod: ModT) -> ModT:
@@ -45,13 +70,13 @@ def module_runner(
     return run_in_executor
 
 
-def _limited(pass_: Pass[ModT], timeout: float) -> Callable[[ModT], Awaitable[ModT]]:
+def _limited(run: Callable[[ModT], Awaitable[ModT]], name: str, timeout: float) -> Callable[[ModT], Awaitable[ModT]]:
     async def run_in_time(mod: ModT) -> ModT:
         with anyio.move_on_after(timeout) as scope:
-            result = await pass_(mod)
+            result = await run(mod)
             # A pass that never suspends cannot be cut off. It has exceeded its time all the same.
             if anyio.current_time() < scope.deadline:
                 return result
-        raise PassTimeoutError(f"pass {pass_.info.name!r} took longer than {timeout:g} s")
+        raise PassTimeoutError(f"pass {name!r} took longer than {timeout:g} s")
 
     return run_in_time

@@ -125,12 +125,6 @@ class SnapshotFolder:
         for name in present - {*names, LATEST}:
             (folder / name).unlink(missing_ok=True)
 
-    def move(self, key: str, positions: Sequence[str]) -> None:
-        """Record a later position with an unchanged module."""
-        path = self.path / key / LATEST
-        fields: Mapping[str, Any] = json.loads(path.read_bytes())
-        write_whole(path, json.dumps({**fields, "positions": list(positions)}), durable=False)
-
     def remove(self, key: str) -> None:
         """Remove the snapshot of a module."""
         shutil.rmtree(self.path / key, ignore_errors=True)

@@ -30,7 +30,6 @@ from apass.core.ir_plugin import file_suffix
 from apass.core.run import enter_module
 from apass.core.tracebacks import hide_runner_frames
 from apass.errors import ApassError, OutputsChangedError, PassCancelledError
-from apass.instruments.snapshots import SnapshotInstrument
 from apass.passes.base import Pass
 from apass.util.files import PartFile, Prepared, complete_together, completed_later, copy_whole, give_up
 
@@ -112,7 +111,6 @@ async def optimize_files(
     executor: Executor | None = None,
     timeout: float | None = None,
     journal: FileJournal | None = None,
-    snapshots: SnapshotInstrument | None = None,
     limit: int,
     verify: bool,
     on_phase: Phase,
@@ -123,7 +121,6 @@ async def optimize_files(
     - The passes of a model have `timeout` seconds, not counting the time until an executor has room.
     - With an `executor`, the passes run in it. Files are read and written in this process.
     - Jobs that the `journal` records as finished are skipped, and each finished job is added to it.
-    - With `snapshots`, an instrument of the context, a pipeline continues where an earlier run ended.
     - A failed file does not affect the other files.
     - A result is written to a temporary file and renamed, so an interrupted run leaves only complete files.
 
@@ -134,7 +131,8 @@ async def optimize_files(
 
     async def work(_index: int, job: Job) -> Exception | None:
         model_format, pipeline = treatment_of(job)
-        run_pipeline = runner(pipeline) if snapshots is None else partial(snapshots.run, pipeline, runner=runner)
+        # Nothing else holds the model, unless its outputs are compared.
+        run_pipeline = module_runner(pipeline, executor, timeout, donate=not verify)
         run = _FileRun(job, model_format, run_pipeline, journal, evaluators, on_phase)
         error = await _error_of(run)
         # The model is not in memory any more.
@@ -144,12 +142,6 @@ async def optimize_files(
         else:
             results.report(run, error)
         return error
-
-    def runner(pipeline: Pass[Any]) -> Callable[[Any], Awaitable[Any]]:
-        if executor is None and timeout is None and not verify:
-            # Nothing else holds the model, so passes may change it in place.
-            return partial(pipeline, donate=True)
-        return module_runner(pipeline, executor, timeout)
 
     scope = current_scope()
     workers = ModuleWorkers(ModuleSource(jobs), limit, scope.state.scheduler, work, scope.ctx.exit_grace)

@@ -23,7 +23,6 @@ from apass.core.position import Position, PositionTracker
 from apass.core.run import current_module_name, current_run
 from apass.errors import ResumeError
 from apass.passes.base import Pass
-from apass.pipelines.parser import as_pass
 from apass.pipelines.resume import is_in_order, is_row, rest_of
 
 __all__ = ["SnapshotInstrument"]
@@ -39,8 +38,6 @@ class _Progress:
     """The positions after which the pipeline was continued."""
     begun: float
     """When the pipeline began, or continued."""
-    latest: Any = None
-    """The module of the last snapshot."""
     written: float = 0.0
     """When the last snapshot was finished; 0 if there is none."""
     cost: float = 0.0
@@ -53,9 +50,10 @@ class _Progress:
 class SnapshotInstrument:
     """Writes the module between passes, so that a later run continues the pipeline.
 
-    `run` runs a pipeline on a module. If an earlier run of the same pipeline on the same module was interrupted, or one
-    of its passes failed, it continues after the last pass whose result was written. The name and the contents of the
-    module, the versions of the passes, and the settings of the context must be the same.
+    If an earlier run of the same pipeline on the same module was interrupted, or one of its passes failed,
+    `optimize_all` and `optimize_stream` continue after the last pass whose result was written. The name and the
+    contents of the module, the versions of the passes, and the settings of the context must be the same. A pass that is
+    called directly starts over.
 
     - Only the latest module is kept, in chunks by digest. Chunks that did not change, such as those of weights, are not
       written again. The snapshot is removed when the pipeline ends.
@@ -86,7 +84,7 @@ class SnapshotInstrument:
     >>> async def main(folder):
     ...     snapshots = SnapshotInstrument(folder, share=float("inf"), interval=0)
     ...     async with apass.PassContext(instruments=[snapshots]):
-    ...         return await snapshots.run(apass.Sequential([Double, FailOnce]), {"f": 4})
+    ...         return await apass.optimize_all({"m": {"f": 4}}, apass.Sequential([Double, FailOnce]))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     try:
     ...         anyio.run(main, folder)
@@ -95,7 +93,7 @@ class SnapshotInstrument:
     ...     print(anyio.run(main, folder))
     double
     the service is gone
-    {'f': 8}
+    {'m': {'f': 8}}
 
     """
 
@@ -121,39 +119,27 @@ class SnapshotInstrument:
         with self._lock:
             return dict(self._continued)
 
-    async def run(
-        self,
-        pass_: Pass[ModT] | str,
-        mod: ModT,
-        *,
-        runner: Callable[[Pass[ModT]], Callable[[ModT], Awaitable[ModT]]] | None = None,
+    async def run_continued(
+        self, pass_: Pass[ModT], mod: ModT, *, runner: Callable[[Pass[ModT]], Callable[[ModT], Awaitable[ModT]]]
     ) -> ModT:
-        """Run a pipeline on a module, or what an earlier run has left of it.
-
-        Call it in a context with this instrument.
-
-        Parameters:
-            pass_: the pipeline, or its text.
-            mod: the module.
-            runner: returns the function that runs a pass on a module; by default the pass itself.
+        """Run a pipeline on a module, or what an earlier run has left of it (see `ContinuesPipelines`).
 
         Raises:
             JournalError: if the pipeline has no text.
             Exception: the error of a pass.
 
         """
-        pipeline: Pass[ModT] = as_pass("SnapshotInstrument.run(pass_, mod)", pass_)
         name = current_module_name()
-        description = describe_run({"": pipeline}, PassContext.current())
+        description = describe_run({"": pass_}, PassContext.current())
         adapter = adapter_for(mod)
         key = await run_in_thread_if_safe(adapter, mod, partial(_key, adapter, name, mod, description))
-        rest, start = pipeline, mod
+        rest, start = pass_, mod
         positions: tuple[str, ...] = ()
         found = await run_sync(self._snapshots.read, key)
         if found is not None:
             snapshot, latest = found
             try:
-                rest = _rest(pipeline, snapshot.positions)
+                rest = _rest(pass_, snapshot.positions)
                 start, positions = latest, snapshot.positions
             except (ResumeError, ValueError):  # the file names a pass that the pipeline does not run
                 await run_sync(self._snapshots.remove, key)
@@ -162,7 +148,7 @@ class SnapshotInstrument:
             if positions:
                 self._continued[name] = positions[-1]
         try:
-            result = await (rest if runner is None else runner(rest))(start)
+            result = await runner(rest)(start)
         finally:
             with self._lock:
                 del self._modules[name]
@@ -232,13 +218,10 @@ class SnapshotInstrument:
 
     async def _write(self, progress: _Progress, positions: tuple[str, ...], mod: Any) -> _Progress:
         start = perf_counter()
-        if mod is progress.latest:
-            await run_sync(self._snapshots.move, progress.key, positions)
-        else:
-            write = partial(self._snapshots.write, progress.key, positions, mod)
-            await run_in_thread_if_safe(adapter_for(mod), None, write)
+        write = partial(self._snapshots.write, progress.key, positions, mod)
+        await run_in_thread_if_safe(adapter_for(mod), None, write)
         end = perf_counter()
-        return replace(progress, latest=mod, written=end, cost=progress.cost + end - start, last_cost=end - start)
+        return replace(progress, written=end, cost=progress.cost + end - start, last_cost=end - start)
 
 
 def _key(adapter: Any, name: str | None, mod: Any, description: Mapping[str, Any]) -> str:

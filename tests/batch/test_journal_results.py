@@ -163,8 +163,8 @@ class Trickle:
 def test_partial_reads_and_writes_keep_records_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usual: Any = files._open  # pyright: ignore[reportPrivateUsage]
 
-    def trickling(path: Path) -> Trickle:
-        return Trickle(usual(path))
+    def trickling(path: Path, *, read_only: bool) -> Trickle:
+        return Trickle(usual(path, read_only=read_only))
 
     monkeypatch.setattr(files, "_open", trickling)
     path = tmp_path / "run.journal"

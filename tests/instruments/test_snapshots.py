@@ -20,6 +20,8 @@ pytestmark = pytest.mark.anyio
 
 Module = dict[str, list[str]]
 
+MODULE: Module = {"f": []}
+
 
 class Runs:
     """Passes that record their runs, one of which can be made to fail."""
@@ -53,7 +55,7 @@ async def run(folder: Path, pipeline: apass.Pass[Module] | str, **options: Any) 
     """Run a pipeline with a snapshot after each pass."""
     snapshots = SnapshotInstrument(folder, **{"share": float("inf"), "interval": 0, **options})
     async with apass.PassContext(instruments=[snapshots]):
-        return await snapshots.run(pipeline, {"f": []})
+        return (await apass.optimize_all({"m": MODULE}, pipeline))["m"]
 
 
 async def interrupted(folder: Path, pipeline: str, runs: Runs, failing: str, **options: Any) -> None:
@@ -90,18 +92,16 @@ async def test_other_pipeline_starts_over(tmp_path: Path, runs: Runs) -> None:
 async def test_changed_context_starts_over(tmp_path: Path, runs: Runs) -> None:
     await interrupted(tmp_path, "A,B,C", runs, "C")
     snapshots = SnapshotInstrument(tmp_path)
-    mod: Module = {"f": []}
     async with apass.PassContext(instruments=[snapshots], disabled_pass=["B"]):
-        assert await snapshots.run("A,B,C", mod) == {"f": list("AC")}
+        assert await apass.optimize_all({"m": MODULE}, "A,B,C") == {"m": {"f": list("AC")}}
 
 
 async def test_continued_pipelines_are_listed(tmp_path: Path, runs: Runs) -> None:
     await interrupted(tmp_path, "A,B,C", runs, "C")
     snapshots = SnapshotInstrument(tmp_path)
-    mod: Module = {"f": []}
     async with apass.PassContext(instruments=[snapshots]):
-        await snapshots.run("A,B,C", mod)
-    assert snapshots.continued == {None: "0:sequential/1:B"}
+        await apass.optimize_all({"m": MODULE}, "A,B,C")
+    assert snapshots.continued == {"m": "0:sequential/1:B"}
 
 
 async def test_pass_in_code_of_another_has_no_snapshot(tmp_path: Path, runs: Runs) -> None:
@@ -168,3 +168,28 @@ def test_interruptions_do_not_change_result(names: list[str], failing: list[str]
                 assert anyio.run(run, Path(folder), pipeline) == {"f": names}
                 ended += name is None
         assert ended == 1
+
+
+class Append(apass.InPlacePass[Module]):
+    """Appends its letter to the one copy that the pipeline makes."""
+
+    def __init__(self, letter: str) -> None:
+        self.letter = letter
+        self.info = apass.PassInfo(opt_level=0, name=letter)
+        self.is_failing = False
+
+    def transform_in_place(self, mod: Module, ctx: apass.PassContext) -> bool:
+        if self.is_failing:
+            raise ValueError(self.letter)
+        mod["f"] = [*mod["f"], self.letter]
+        return True
+
+
+async def test_module_changed_in_place_is_written_each_time(tmp_path: Path) -> None:
+    passes = [Append(letter) for letter in "ABCD"]
+    pipeline = apass.Sequential(passes)
+    passes[-1].is_failing = True
+    with pytest.raises(ValueError, match="D"):
+        await run(tmp_path, pipeline)
+    passes[-1].is_failing = False
+    assert await run(tmp_path, pipeline) == {"f": list("ABCD")}

@@ -437,11 +437,9 @@ class _Run:
         if verify in (VerifyOutputs.EACH, VerifyOutputs.PROVE):
             # First: the pass that it blames must fail before the reproducer is written.
             enabled.insert(0, (options, VerifyingOutputs(prove=verify is VerifyOutputs.PROVE)))
-        snapshots = None
         if options.journal is not None:
             # Last: a pass that another instrument rejects has not finished.
-            snapshots = SnapshotObserver(options.journal)
-            enabled.append((options, snapshots))
+            enabled.append((options, SnapshotObserver(options.journal)))
         observers = [observer for _, observer in enabled]
         data = {
             observer: self._stdout.print
@@ -477,7 +475,6 @@ class _Run:
                         executor=executor,
                         timeout=options.timeout,
                         journal=journal,
-                        snapshots=None if snapshots is None else snapshots.instrument,
                         limit=options.jobs,
                         verify=verify is not VerifyOutputs.OFF,
                         on_phase=self.display.phase,
