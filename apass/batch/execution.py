@@ -19,12 +19,19 @@ __all__ = ["ContinuesPipelines", "module_runner"]
 
 @runtime_checkable
 class ContinuesPipelines(Protocol):
-    """An instrument that knows how far an earlier run came, such as `SnapshotInstrument`."""
+    """An instrument that continues interrupted pipelines: `SnapshotInstrument`."""
 
     def run_continued(
         self, pass_: Pass[ModT], mod: ModT, *, runner: Callable[[Pass[ModT]], Callable[[ModT], Awaitable[ModT]]]
     ) -> Awaitable[ModT]:
-        """Run a pass on a module, or what an earlier run has left of it, by the function that `runner` returns."""
+        """Run a pass on a module, or what an earlier run has left of it.
+
+        Parameters:
+            pass_: the pass.
+            mod: the module.
+            runner: returns the function that runs a pass on a module.
+
+        """
         ...
 
 

@@ -122,7 +122,7 @@ class SnapshotInstrument:
     async def run_continued(
         self, pass_: Pass[ModT], mod: ModT, *, runner: Callable[[Pass[ModT]], Callable[[ModT], Awaitable[ModT]]]
     ) -> ModT:
-        """Run a pipeline on a module, or what an earlier run has left of it (see `ContinuesPipelines`).
+        """Run a pipeline on a module, or what an earlier run has left of it.
 
         Raises:
             JournalError: if the pipeline has no text.
