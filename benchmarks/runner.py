@@ -35,6 +35,12 @@ async def Sleep(func: Any, mod: Any, ctx: apass.PassContext) -> Any:
     return func
 
 
+@apass.function_pass(opt_level=0)
+async def TwoSteps(func: Any, mod: Any, ctx: apass.PassContext) -> Any:
+    await checkpoint()
+    return func
+
+
 Code = tuple[str, ...]
 
 
@@ -199,6 +205,21 @@ async def sleepers(rounds: int) -> None:
         )
 
 
+async def interleaving(rounds: int) -> None:
+    """Run 1,000 bodies of two steps in an order drawn from a seed, one by one."""
+    mod = module_of(1000)
+
+    async def in_order() -> None:
+        async with apass.PassContext():
+            await TwoSteps(mod)
+
+    async def drawn() -> None:
+        async with apass.PassContext(schedule=1):
+            await TwoSteps(mod)
+
+    await compare("1,000 bodies of two steps with schedule=1", drawn, in_order, 100.0, "without schedule", rounds)
+
+
 async def memory(rounds: int) -> None:
     """Record the memory for each function that has not started, without its result."""
     size = 100_000
@@ -255,6 +276,7 @@ async def longest_hold(rounds: int) -> None:
 BENCHMARKS = (
     Benchmark(fan_outs, quick=True),
     Benchmark(sleepers, rounds=5),
+    Benchmark(interleaving, rounds=7),
     Benchmark(memory, rounds=1, quick=True),
     Benchmark(longest_hold, rounds=5, quick=True),
 )
