@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from apass.core.instrument import PassInstrument, pass_instrument
     from apass.core.ir_plugin import Comparison, IRPlugin, Measures, Proof, register_plugin
     from apass.core.named_callables import list_callables, register_callable, unregister_callable
+    from apass.core.nodes import Node, with_locations
     from apass.core.pipeline_extensions import PipelineExtension, extend_pipeline
     from apass.core.portable import PortableInstrument
     from apass.core.position import Position
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
         UnknownAnswerError,
         UnknownCallableError,
         UnknownConfigError,
+        UnknownNodeError,
         UnknownPassError,
         UnknownPropertyError,
         UnmatchedPassNameWarning,
@@ -142,6 +144,7 @@ else:
             "apass.core.instrument": ["PassInstrument", "pass_instrument"],
             "apass.core.ir_plugin": ["Comparison", "IRPlugin", "Measures", "Proof", "register_plugin"],
             "apass.core.named_callables": ["list_callables", "register_callable", "unregister_callable"],
+            "apass.core.nodes": ["Node", "with_locations"],
             "apass.core.pipeline_extensions": ["PipelineExtension", "extend_pipeline"],
             "apass.core.portable": ["PortableInstrument"],
             "apass.core.position": ["Position"],
@@ -198,6 +201,7 @@ else:
                 "UnknownAnswerError",
                 "UnknownCallableError",
                 "UnknownConfigError",
+                "UnknownNodeError",
                 "UnknownPassError",
                 "UnknownPropertyError",
                 "UnmatchedPassNameWarning",
@@ -285,6 +289,7 @@ __all__ = [
     "MinimumPoint",
     "MissingExtraError",
     "ModulePass",
+    "Node",
     "Outcome",
     "OutcomeStream",
     "OutputsChangedError",
@@ -338,6 +343,7 @@ __all__ = [
     "UnknownAnswerError",
     "UnknownCallableError",
     "UnknownConfigError",
+    "UnknownNodeError",
     "UnknownPassError",
     "UnknownPropertyError",
     "UnmatchedPassNameWarning",
@@ -394,6 +400,7 @@ __all__ = [
     "unregister_pass",
     "view",
     "waiting_for",
+    "with_locations",
 ]
 
 moved_modules.install(

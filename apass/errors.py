@@ -49,6 +49,7 @@ __all__ = [
     "UnknownAnswerError",
     "UnknownCallableError",
     "UnknownConfigError",
+    "UnknownNodeError",
     "UnknownPassError",
     "UnknownPropertyError",
     "UnmatchedPassNameWarning",
@@ -225,6 +226,10 @@ class PropertyError(ApassError):
 
 class UnknownPropertyError(ApassError, LookupError):
     """No property is registered under the name; the message suggests the nearest one."""
+
+
+class UnknownNodeError(ApassError, LookupError):
+    """A module had no function or node of the name; the message suggests the nearest one."""
 
 
 class DebugError(ApassError):

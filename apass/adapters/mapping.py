@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 from apass.adapters.base import BaseAdapter
 from apass.core.adapter import FunctionKind
 from apass.core.ir_plugin import IRPlugin
+from apass.core.nodes import Node
 from apass.errors import AdapterError, VerifyError
 from apass.util.delta_debugging import Shrinking
 from apass.util.fingerprint import fingerprint_value
@@ -130,6 +131,18 @@ class DictAdapter(BaseAdapter[Module, Any]):
         paths = list(_paths(mod, ()))
         yield Shrinking("entries", len(paths), lambda removed: _without(mod, [paths[index] for index in removed]))
 
+    def nodes(self, func: Any) -> Iterator[Node]:
+        """Iterate over the entries of a function that is a mapping, or the items of one that is a list.
+
+        The keys of a mapping are names. The items of a list have numbers, such as `[0]`.
+        """
+        if isinstance(func, Mapping):
+            for key, value in cast("Mapping[Any, Any]", func).items():
+                yield Node(name=str(key), text=_node_text(value))
+        elif isinstance(func, list):
+            for index, value in enumerate(cast("list[Any]", func)):
+                yield Node(name=f"[{index}]", text=_node_text(value), is_named=False)
+
     def strategy(self) -> Any:
         """Return a Hypothesis strategy for modules whose functions are JSON values."""
         from hypothesis import strategies as st
@@ -179,6 +192,15 @@ def _without(container: Any, paths: Iterable[tuple[Any, ...]]) -> Any:
         if () not in by_key.get(key, [])
     ]
     return dict(entries) if isinstance(container, dict) else [value for _, value in entries]
+
+
+def _node_text(value: object) -> str:
+    """Return one line that differs for different values."""
+    try:
+        return json.dumps(value, sort_keys=True)
+    except (TypeError, ValueError):
+        # The `repr` of an array leaves out most of its elements.
+        return f"{' '.join(repr(value).split())} #{fingerprint_value(value)[:16]}"
 
 
 def _show(func: object) -> str:

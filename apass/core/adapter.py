@@ -201,6 +201,20 @@ class OptionalMethods(Protocol[ModT, FuncT]):
         """Iterate over ways to make the module smaller, for `apass.reduce`."""
         ...
 
+    def nodes(self, func: FuncT) -> Iterable[Any]:
+        """Iterate over the `apass.Node` values of a function, definitions before uses.
+
+        They are for `ProvenanceInstrument` and `apass blame`. Nodes of nested regions and graphs follow their owner.
+        """
+        ...
+
+    def with_locations(self, mod: ModT) -> ModT:
+        """Return a module in which each node without a location has one of its own.
+
+        It is for `LocationCheckInstrument`. The module must be valid, and otherwise equal.
+        """
+        ...
+
     def strategy(self) -> Any:
         """Return a Hypothesis strategy for valid modules, for `apass.testing.strategies`."""
         ...

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
         PrintIRBefore,
         PrintIRFailed,
     )
+    from apass.instruments.provenance.history import FunctionHistory, NodeHistory, Provenance, Touch
+    from apass.instruments.provenance.instrument import ProvenanceInstrument
+    from apass.instruments.provenance.locations import LocationCheckInstrument, PassLocations
     from apass.instruments.remarks import RemarksInstrument, render_remarks
     from apass.instruments.report.instrument import ReportInstrument
     from apass.instruments.reproducer.instrument import ReproducerInstrument
@@ -72,6 +75,9 @@ else:
                 "PrintIRBefore",
                 "PrintIRFailed",
             ],
+            "apass.instruments.provenance.history": ["FunctionHistory", "NodeHistory", "Provenance", "Touch"],
+            "apass.instruments.provenance.instrument": ["ProvenanceInstrument"],
+            "apass.instruments.provenance.locations": ["LocationCheckInstrument", "PassLocations"],
             "apass.instruments.remarks": ["RemarksInstrument", "render_remarks"],
             "apass.instruments.report.instrument": ["ReportInstrument"],
             "apass.instruments.reproducer.instrument": ["ReproducerInstrument"],
@@ -109,10 +115,14 @@ __all__ = [
     "EventKind",
     "EventStream",
     "ExecOnChange",
+    "FunctionHistory",
     "FunctionTiming",
     "FunctionTimingInstrument",
     "HonestChangeInstrument",
+    "LocationCheckInstrument",
     "LoggingInstrument",
+    "NodeHistory",
+    "PassLocations",
     "PassMemory",
     "PassMemoryInstrument",
     "PassPrintingInstrument",
@@ -125,11 +135,14 @@ __all__ = [
     "PrintIRAfter",
     "PrintIRBefore",
     "PrintIRFailed",
+    "Provenance",
+    "ProvenanceInstrument",
     "RemarksInstrument",
     "ReportInstrument",
     "ReproducerInstrument",
     "SnapshotInstrument",
     "StatisticsInstrument",
+    "Touch",
     "TraceInstrument",
     "VerifyInstrument",
     "VerifyOutputsInstrument",

@@ -11,10 +11,12 @@ from typing import Final
 
 from apass.adapters.llvm.library import check, parse
 from apass.adapters.llvm.module import Function, Module
+from apass.adapters.llvm.nodes import nodes, with_debug_locations
 from apass.adapters.llvm.reading import load_module, save_bitcode, save_text
 from apass.adapters.llvm.reductions import shrinkings
 from apass.adapters.llvm.skeleton import rename
 from apass.core.adapter import FunctionKind
+from apass.core.nodes import Node
 from apass.errors import AdapterError, VerifyError
 from apass.util.delta_debugging import Shrinking
 
@@ -171,6 +173,21 @@ class LLVMAdapter:
     def extract(self, sub: Module, names: Iterable[str]) -> Mapping[str, Function]:
         """Return the named functions."""
         return {name: sub.functions[name] for name in names}
+
+    def nodes(self, func: Function) -> Iterator[Node]:
+        """Iterate over the instructions.
+
+        They are named after their results: `%x`, or `%3` if LLVM has numbered it. An instruction without a result has
+        its opcode and a number: `store#0`. A location is that of the debug information.
+        """
+        return nodes(func)
+
+    def with_locations(self, mod: Module) -> Module:
+        """Return a module in which each instruction has a debug location, as after LLVM's debugify.
+
+        A module with debug information is returned as it is.
+        """
+        return with_debug_locations(mod)
 
     def shrinkings(self, mod: Module) -> Iterator[Shrinking[Module]]:
         """Iterate over the parts that can be removed (see `reductions`)."""

@@ -21,6 +21,7 @@ except ImportError as _error:
 
 from apass.adapters.onnx.calls import MAX_EXPANDED, expanded_nodes, function_name
 from apass.adapters.onnx.model_fingerprint import fingerprint, tensor_digest
+from apass.adapters.onnx.nodes import nodes, with_metadata
 from apass.adapters.onnx.reductions import Change, inner_nodes, leave_out, shrinkable
 from apass.adapters.onnx.storage import (
     external_files,
@@ -34,6 +35,7 @@ from apass.adapters.onnx.storage import (
 )
 from apass.adapters.onnx.text_layout import break_long_lines
 from apass.adapters.onnx.traversal import count_nodes, is_small
+from apass.core.nodes import Node
 from apass.util.delta_debugging import Shrinking
 
 __all__ = [
@@ -206,6 +208,18 @@ class OnnxAdapter:
         yield Shrinking("functions", len(functions), without)
         inner = len(inner_nodes(mod.graph, functions))
         yield Shrinking("nodes of functions and subgraphs", inner, partial(_without_inner_nodes, mod))
+
+    def nodes(self, func: OnnxFunction) -> Iterator[Node]:
+        """Iterate over the initializers and the nodes, with those of subgraphs.
+
+        A node without a name of its own is named after its first output. A location is an entry of `metadata_props`,
+        such as the `pkg.torch.onnx.stack_trace` of PyTorch's exporter.
+        """
+        return nodes(func)
+
+    def with_locations(self, mod: ir.Model) -> ir.Model:
+        """Return a model whose nodes without a location have an entry `apass.location` in `metadata_props`."""
+        return with_metadata(mod)
 
     def isolate(self, mod: ir.Model, names: Iterable[str]) -> ir.Model:
         """Return a private model with copies of the named functions.

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 import numpy as np
 import onnx_ir as ir
 
-__all__ = ["fingerprint", "tensor_digest"]
+__all__ = ["contents_of_attribute", "fingerprint", "tensor_digest"]
 
 DIGEST_KEY: Final = "apass.digest"
 """The key in a tensor's `meta` under which the digest of its data is cached.
@@ -144,6 +144,11 @@ def _attribute(attr: ir.Attr) -> Token:
     if value is not None and kind not in _PLAIN:
         value = _attribute_value(attr, kind)
     return name, int(kind), ref_name, doc or "", value
+
+
+def contents_of_attribute(attr: ir.Attr) -> str:
+    """Return a digest of the contents of an attribute."""
+    return _digest(iter((_attribute(attr),)))
 
 
 def _attribute_value(attr: ir.Attr, kind: ir.AttributeType) -> object:

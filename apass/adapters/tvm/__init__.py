@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any, Final, TypeAlias
 
 from apass.core.adapter import FunctionKind
+from apass.core.nodes import Node
 from apass.errors import AdapterError, MissingExtraError, VerifyError
 from apass.util.delta_debugging import Shrinking
 
@@ -207,6 +208,14 @@ class TVMAdapter:
         for var, func in sub.functions_items():
             result[adopted(var)] = tvm_ffi.structural_map(func, (tvm.ir.GlobalVar, adopted))
         return result if sub.attrs is None else result.with_attrs(sub.attrs)
+
+    def nodes(self, func: BaseFunc) -> Iterator[Node]:
+        """Iterate over the bindings of a Relax function, or over the blocks of a TIR function.
+
+        They are named after their variables or blocks. A location is the span of the bound value.
+        """
+        bindings: Any = import_module("apass.adapters.tvm.nodes")
+        yield from bindings.nodes(func)
 
     def shrinkings(self, mod: IRModule) -> Iterator[Shrinking[IRModule]]:
         """Iterate over the parts that can be removed: functions and parts of them."""

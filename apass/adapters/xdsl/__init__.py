@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from apass.core.adapter import FunctionKind
+from apass.core.nodes import Node
 from apass.errors import AdapterError, MissingExtraError
 from apass.util.delta_debugging import Shrinking
 
@@ -14,6 +15,7 @@ except ImportError as _error:
     raise MissingExtraError(f"MLIR modules need xDSL ({_error}): pip install 'apass[xdsl]'") from _error
 
 from apass.adapters.xdsl.module_fingerprint import fingerprint
+from apass.adapters.xdsl.nodes import nodes, with_file_locations
 from apass.adapters.xdsl.reductions import shrinkings
 from apass.adapters.xdsl.symbols import function_name, functions_of, is_function, module_of, move_contents, symbol_of
 from apass.adapters.xdsl.symbols import with_functions as _with_functions
@@ -129,6 +131,17 @@ class XdslAdapter:
             raise AdapterError(f"the bytes of a module are not UTF-8: {error}") from error
         # The module was accepted when it was read from its file.
         return parse_module(text, "the bytes of a module", allow_unregistered=True)
+
+    def nodes(self, func: Operation) -> Iterator[Node]:
+        """Iterate over the operations inside of a function.
+
+        They are named after their first results, `%x`, or numbered: `arith.addi#0`.
+        """
+        return nodes(func)
+
+    def with_locations(self, mod: ModuleOp) -> ModuleOp:
+        """Return a copy in which each operation of a function has a location."""
+        return with_file_locations(mod)
 
     def isolate(self, mod: ModuleOp, names: Iterable[str]) -> ModuleOp:
         """Return a private module with copies of the named functions.

@@ -9,8 +9,10 @@ from operator import itemgetter
 from typing import Any, Final
 
 from apass.core.adapter import FunctionKind
+from apass.core.nodes import Node
 from apass.errors import AdapterError, DiagnosticError, VerifyError
 from apass.relay.analysis.well_formed import what_is_ill_formed
+from apass.relay.integration.nodes import nodes, with_spans
 from apass.relay.integration.reductions import shrinkings
 from apass.relay.ir.expr import Expr
 from apass.relay.ir.function import Function
@@ -165,6 +167,17 @@ class RelayAdapter:
     def shrinkings(self, mod: IRModule) -> Iterator[Shrinking[IRModule]]:
         """Iterate over the reductions of functions, expressions and parameters."""
         return shrinkings(mod)
+
+    def nodes(self, func: Function) -> Iterator[Node]:
+        """Iterate over the expressions of a function in post-order, without variables and operators.
+
+        A value that a Let binds is named after the variable. Other nodes are numbered by operator: `nn.conv2d#0`.
+        """
+        return nodes(func)
+
+    def with_locations(self, mod: IRModule) -> IRModule:
+        """Return a module in which each node without a span has one of its own."""
+        return with_spans(mod)
 
     def strategy(self) -> Any:
         """Return a Hypothesis strategy for well-typed modules with a `main`."""

@@ -1,0 +1,104 @@
+"""The nodes and initializers of ONNX graphs, for `apass.Node`, and artificial locations."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final
+
+import onnx_ir as ir
+
+from apass.adapters.onnx.model_fingerprint import contents_of_attribute, tensor_digest
+from apass.adapters.onnx.storage import private_copy, with_parts
+from apass.adapters.onnx.traversal import all_graphs, nested_graphs
+from apass.core.nodes import Node
+
+__all__ = ["LOCATION", "nodes", "with_metadata"]
+
+LOCATION: Final = "apass.location"
+"""The key of `metadata_props` of an artificial location."""
+
+_LOCATIONS: Final = (LOCATION, "pkg.torch.onnx.stack_trace", "pkg.onnxscript.stack_trace")
+"""Keys of `metadata_props` with a location; the others are those of the exporter of PyTorch."""
+
+_FEW: Final = 16
+"""Longer lists in attributes have a digest."""
+
+
+def nodes(owner: ir.Graph | ir.Function) -> Iterator[Node]:
+    """Iterate over the initializers and the nodes of a graph and of its subgraphs.
+
+    A node without a name of its own is named after its first output. The types of values are no part of a node, because
+    shape inference would otherwise change all of them.
+    """
+    graphs = nested_graphs(owner)
+    counts = Counter(node.name for graph in graphs for node in graph)
+    numbers: Counter[str] = Counter()
+    for graph in graphs:
+        for name, value in graph.initializers.data.items():
+            tensor = value.const_value
+            if tensor is not None:
+                yield _initializer(name, tensor)
+        for node in graph:
+            made = tuple(value.name for value in node.outputs if value.name)
+            name = node.name if node.name and counts[node.name] == 1 else next(iter(made), None)
+            if name is None:
+                unnamed = f"{node.op_type}#{numbers[node.op_type]}"
+                numbers[node.op_type] += 1
+            else:
+                unnamed = ""
+            yield Node(
+                name=name or unnamed,
+                text=_text(node),
+                operands=tuple("" if value is None else value.name or "" for value in node.inputs),
+                results=made,
+                location=_location(node),
+                is_named=name is not None,
+            )
+
+
+def _initializer(name: str, tensor: ir.TensorProtocol) -> Node:
+    contents = f"#{tensor_digest(tensor)[:16]}"
+    return Node(
+        name=name,
+        text=f"initializer {tensor.dtype.name}{list(tensor.shape)} {contents}",
+        results=(name,),
+    )
+
+
+def _text(node: ir.Node) -> str:
+    """Return operator and attributes."""
+    operator = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+    operator = f"{operator}:{node.overload}" if node.overload else operator
+    attributes = [f"{name}={_value(attr)}" for name, attr in sorted(node.attributes.data.items())]
+    return f"{operator}{{{', '.join(attributes)}}}" if attributes else operator
+
+
+def _value(attr: ir.Attr) -> str:
+    if attr.ref_attr_name:
+        return f"@{attr.ref_attr_name}"
+    value: Any = attr.value
+    if attr.type is ir.AttributeType.GRAPH or attr.type is ir.AttributeType.GRAPHS:
+        # The nodes of subgraphs are nodes of their own.
+        return "graph"
+    if isinstance(value, str | int | float) or (isinstance(value, tuple) and len(value) <= _FEW and _is_plain(value)):
+        return repr(value)
+    return f"#{contents_of_attribute(attr)[:16]}"
+
+
+def _is_plain(values: tuple[object, ...]) -> bool:
+    return all(isinstance(value, str | int | float) for value in values)
+
+
+def _location(node: ir.Node) -> str:
+    props = node.metadata_props
+    return next((props[key] for key in _LOCATIONS if props.get(key)), "") if props else ""
+
+
+def with_metadata(mod: ir.Model) -> ir.Model:
+    """Return a model in which each node without a location has one in its metadata."""
+    graph = private_copy(mod.graph)
+    result = with_parts(mod, graph, [private_copy(func) for func in mod.functions.values()])
+    all_nodes = [node for part in all_graphs(result) for node in part]
+    for number, node in enumerate(all_nodes):
+        if not _location(node):
+            node.metadata_props[LOCATION] = f"apass:{number}"
+    return result

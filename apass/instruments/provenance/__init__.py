@@ -1,0 +1,1 @@
+"""Which pass made, changed or removed each function and node, and which lost locations."""

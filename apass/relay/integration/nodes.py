@@ -1,0 +1,201 @@
+"""The nodes of Relay functions, for `apass.Node`, and artificial spans."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from apass.core.diagnostics import Span
+from apass.core.nodes import Node
+from apass.relay.ir.adt import Constructor, Match
+from apass.relay.ir.base import SourceName
+from apass.relay.ir.expr import (
+    Call,
+    Constant,
+    Expr,
+    GlobalVar,
+    If,
+    Let,
+    Op,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+    set_field,
+)
+from apass.relay.ir.function import Function
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.post_order import post_order
+from apass.relay.type_inference.infer import infer_module
+from apass.relay.visitors.expr_functor import ExprMutator
+from apass.util.fingerprint import fingerprint_value
+
+__all__ = ["nodes", "with_spans"]
+
+_NAMES = (Var, GlobalVar, Op, Constructor)
+"""Expressions that are names of something else, and so are no nodes."""
+
+_SCALAR = 16
+"""Constants with at most this many characters are shown; larger ones have a digest."""
+
+
+def nodes(func: Function) -> Iterator[Node]:
+    """Iterate over the expressions of a function in post-order.
+
+    A value that a Let binds has the name of the variable, if no other has it. Any other node has the name of its
+    operator or kind, and a number.
+    """
+    exprs = [expr for expr in post_order(func) if expr is not func and not isinstance(expr, _NAMES)]
+    variables = [expr.var.name_hint for expr in exprs if isinstance(expr, Let)]
+    variables += [param.name_hint for expr in (func, *exprs) if isinstance(expr, Function) for param in expr.params]
+    counts = Counter(variables)
+    bound = {
+        expr.value: f"%{expr.var.name_hint}"
+        for expr in exprs
+        if isinstance(expr, Let) and counts[expr.var.name_hint] == 1
+    }
+    numbers: Counter[str] = Counter()
+    names: dict[Expr, str] = {}
+    for expr in exprs:
+        kind = _kind(expr)
+        names[expr] = bound.get(expr) or f"{kind}#{numbers[kind]}"
+        numbers[kind] += expr not in bound
+        yield Node(
+            name=names[expr],
+            text=_text(expr),
+            operands=tuple(names.get(child) or _name(child) for child in _operands(expr)),
+            results=(names[expr],),
+            location=_location(expr.span),
+            is_named=expr in bound,
+            identity=expr,
+        )
+
+
+def _kind(expr: Expr) -> str:
+    """Return the operator of a call, or the kind of another expression."""
+    if isinstance(expr, Call):
+        return _name(expr.op) if isinstance(expr.op, Op | GlobalVar | Constructor) else "call"
+    return type(expr).__name__.lower()
+
+
+def _text(expr: Expr) -> str:
+    """Return the contents of a node without its operands and its type."""
+    match expr:
+        case Constant():
+            shown = str(expr.data).replace("\n", " ")
+            value = shown if expr.data.ndim == 0 and len(shown) <= _SCALAR else f"#{expr.data.digest[:16]}"
+            return f"constant {expr.data.dtype}{list(expr.data.shape)} {value}"
+        case Call(attrs=None) | If():
+            return _kind(expr)
+        case Call():
+            values = [f"{name}={_shown(value)}" for name, value in expr.attrs.non_default()]
+            return f"{_kind(expr)}{{{', '.join(values)}}}" if values else _kind(expr)
+        case TupleGetItem():
+            return f"{_kind(expr)} {expr.index}"
+        case Let():
+            return f"let %{expr.var.name_hint}"
+        case Function():
+            attrs = "".join(f" {name}={_shown(value)}" for name, value in sorted(expr.attrs.items()))
+            return f"fn({', '.join(_name(param) for param in expr.params)}){attrs}"
+        case Match():
+            return f"match {'; '.join(str(clause.lhs) for clause in expr.clauses)}"
+        case _:
+            return _kind(expr)
+
+
+def _shown(value: object) -> str:
+    """Return one line that differs for different values."""
+    text = " ".join(str(value).split())
+    return f"#{fingerprint_value(value)[:16]}" if len(text) > 4 * _SCALAR or hasattr(value, "shape") else text
+
+
+def _operands(expr: Expr) -> tuple[Expr, ...]:
+    """Return the subexpressions that are not part of the text."""
+    if isinstance(expr, Call) and isinstance(expr.op, Op | GlobalVar | Constructor):
+        return expr.args
+    if isinstance(expr, Let):
+        return (expr.value, expr.body)
+    return (expr.body,) if isinstance(expr, Function) else expr.children
+
+
+def _name(expr: Expr) -> str:
+    match expr:
+        case Var():
+            return f"%{expr.name_hint}"
+        case GlobalVar():
+            return f"@{expr.name_hint}"
+        case Op() | Constructor():
+            return str(getattr(expr, "name", "") or getattr(expr, "name_hint", ""))
+        case _:
+            return _kind(expr)
+
+
+def _location(span: Span | None) -> str:
+    return "" if span is None else f"{span.source_name}:{span.line}:{span.column}"
+
+
+def with_spans(mod: IRModule) -> IRModule:
+    """Return a module in which each node without a span has one of its own."""
+    updates = {gvar.name_hint: mod[gvar] for gvar in mod.get_global_vars()}
+    spans = _Spans()
+    updates = {name: spans.located(func) for name, func in updates.items()}
+    result = mod.with_functions(updates)
+    # The mutator drops types.
+    return infer_module(result) if any(mod[name].checked_type_ is not None for name in updates) else result
+
+
+class _Spans(ExprMutator):
+    """Gives expressions without a span the next line of the source `apass`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._line = 0
+
+    def located(self, func: Function) -> Function:
+        """Return a function whose nodes have spans."""
+        result = self.visit(func)
+        assert isinstance(result, Function), "the mutator keeps the kinds of nodes"
+        return result
+
+    def _with_span(self, expr: Any) -> Any:
+        if expr.span is not None:
+            return expr
+        self._line += 1
+        copy = expr.__copy__()
+        set_field(copy, "span", Span(SourceName("apass"), self._line, self._line, 1, 1))
+        return copy
+
+    def visit_constant(self, const: Constant) -> Expr:
+        """Return the constant with a span."""
+        return self._with_span(const)
+
+    def visit_tuple(self, expr: Tuple) -> Expr:
+        return self._with_span(super().visit_tuple(expr))
+
+    def visit_tuple_getitem(self, expr: TupleGetItem) -> Expr:
+        return self._with_span(super().visit_tuple_getitem(expr))
+
+    def visit_call(self, expr: Call) -> Expr:
+        return self._with_span(super().visit_call(expr))
+
+    def visit_if(self, expr: If) -> Expr:
+        return self._with_span(super().visit_if(expr))
+
+    def visit_function(self, expr: Function) -> Expr:
+        return self._with_span(super().visit_function(expr))
+
+    def visit_match(self, expr: Match) -> Expr:
+        return self._with_span(super().visit_match(expr))
+
+    def visit_ref_create(self, expr: RefCreate) -> Expr:
+        return self._with_span(super().visit_ref_create(expr))
+
+    def visit_ref_read(self, expr: RefRead) -> Expr:
+        return self._with_span(super().visit_ref_read(expr))
+
+    def visit_ref_write(self, expr: RefWrite) -> Expr:
+        return self._with_span(super().visit_ref_write(expr))
+
+    def post_visit_let(self, let: Let) -> Expr:
+        return self._with_span(super().post_visit_let(let))
