@@ -138,10 +138,10 @@ class DictAdapter(BaseAdapter[Module, Any]):
         """
         if isinstance(func, Mapping):
             for key, value in cast("Mapping[Any, Any]", func).items():
-                yield Node(name=str(key), text=_node_text(value))
+                yield Node(name=str(key), text=_node_text(value), has_location=False)
         elif isinstance(func, list):
             for index, value in enumerate(cast("list[Any]", func)):
-                yield Node(name=f"[{index}]", text=_node_text(value), is_named=False)
+                yield Node(name=f"[{index}]", text=_node_text(value), is_named=False, has_location=False)
 
     def strategy(self) -> Any:
         """Return a Hypothesis strategy for modules whose functions are JSON values."""

@@ -20,6 +20,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "convert": "Write a model as a file of another format, without any pass.",
         "stress": "Search for an order of the steps of concurrent bodies that changes the result.",
         "diff": "Compare two recorded runs, or two pipelines on some models.",
+        "blame": "Print which pass made each node of the result, and which passes changed it.",
         "bisect": "Find the first pass, and its function, that makes a check of the model fail.",
         "plan": "Print the passes that would run, in order, and the reason for each skipped pass.",
         "replay": "Run the failed pass of a reproducer on the recorded module and context.",

@@ -35,6 +35,8 @@ class Node:
     """The names of the values that the node makes, by which other nodes and users refer to it."""
     location: str = ""
     """The source location; empty if there is none."""
+    has_location: bool = True
+    """Whether the IR can store a location for it."""
     is_named: bool = True
     """Whether the name is part of the IR, so that a pass keeps it.
 

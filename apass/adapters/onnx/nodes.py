@@ -56,12 +56,11 @@ def nodes(owner: ir.Graph | ir.Function) -> Iterator[Node]:
 
 
 def _initializer(name: str, tensor: ir.TensorProtocol) -> Node:
-    contents = f"#{tensor_digest(tensor)[:16]}"
-    return Node(
-        name=name,
-        text=f"initializer {tensor.dtype.name}{list(tensor.shape)} {contents}",
-        results=(name,),
-    )
+    is_short = tensor.size <= 1 and not isinstance(tensor, ir.StringTensor)
+    # `repr` of an array rounds.
+    contents = tensor.numpy().tolist() if is_short else f"#{tensor_digest(tensor)[:16]}"
+    text = f"initializer {tensor.dtype.name}{list(tensor.shape)} {contents}"
+    return Node(name=name, text=text, results=(name,), has_location=False)
 
 
 def _text(node: ir.Node) -> str:

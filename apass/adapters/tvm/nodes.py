@@ -33,6 +33,8 @@ def nodes(func: BaseFunc) -> Iterator[Node]:
             text=text,
             results=(shown,),
             location=_location(item),
+            # Passes over TIR make blocks without spans.
+            has_location=is_relax,
             is_named=is_named,
             # TVM compares references to objects by the object.
             identity=item,

@@ -164,7 +164,7 @@ class Provenance(Displayed):
         if function is not None:
             self.function(function)
         nodes = list(self.nodes(function))
-        found = [node for node in nodes if node.name == name] or [node for node in nodes if name in node.results]
+        found = [node for node in nodes if name == node.name or name in node.results]
         if found:
             return sorted(found, key=lambda node: node.is_removed)
         names = dict.fromkeys(known for node in nodes for known in (node.name, *node.results))
@@ -215,5 +215,5 @@ def _lines(touches: Sequence[Touch]) -> Iterator[str]:
         yield f"  {_FROM_INPUT}"
     width = max((len(touch.position.text) for touch in touches), default=0)
     for touch in touches:
-        evidence = f"  (same {touch.evidence})" if touch.evidence else ""
+        evidence = f"  (matched by {touch.evidence})" if touch.evidence else ""
         yield f"  {touch.kind:<7} by {touch.position.text:<{width}}  {touch.text}{evidence}"

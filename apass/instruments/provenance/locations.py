@@ -1,6 +1,6 @@
 """`LocationCheckInstrument`: names the passes that lose or invent locations."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
@@ -36,7 +36,7 @@ class PassLocations:
     missing: tuple[str, ...]
     """The nodes that it made without a location."""
     invented: tuple[str, ...]
-    """The nodes with a location that no node of the function had before."""
+    """The nodes with a location that no node of the module had before."""
 
     @property
     def pass_name(self) -> str:
@@ -150,21 +150,25 @@ class LocationCheckInstrument(Displayed):
         if adapter_for(before) is not adapter:
             return
         old = dict(adapter.functions(before))
-        for name, func in adapter.functions(after):
-            if name in old and old[name] is not func:
-                item = _compared(nodes_of(adapter, old[name]), nodes_of(adapter, func), position, name)
-                if item.lost or item.missing or item.invented:
-                    with self._lock:
-                        self._results.append(item)
+        changed = {name: func for name, func in adapter.functions(after) if name in old and old[name] is not func}
+        nodes = {name: nodes_of(adapter, func) for name, func in old.items()} if changed else {}
+        # Inlining moves locations from one function to another.
+        known = {node.location for part in nodes.values() for node in part}
+        for name, func in changed.items():
+            item = _compared(nodes[name], nodes_of(adapter, func), known, position, name)
+            if item.lost or item.missing or item.invented:
+                with self._lock:
+                    self._results.append(item)
 
 
-def _compared(before: Sequence[Node], after: Sequence[Node], position: Position, function: str) -> PassLocations:
+def _compared(
+    before: Sequence[Node], after: Sequence[Node], known: Set[str], position: Position, function: str
+) -> PassLocations:
     pairs = match_nodes(before, after).pairs
-    known = {node.location for node in before}
     lost: list[str] = []
     missing: list[str] = []
     for index, node in enumerate(after):
-        if node.location:
+        if node.location or not node.has_location:
             continue
         partner = pairs.get(index)
         if partner is None:

@@ -1,0 +1,130 @@
+"""`apass blame`: prints which pass made and which passes changed each node."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from apass import instruments
+from apass.batch.formats import format_of
+from apass.cli.errors import errors_as_lines, warnings_as_lines
+from apass.cli.event_loop import check_backend, run_until_interrupted
+from apass.cli.exit_status import FAILED
+from apass.cli.inputs import check_model_file
+from apass.cli.options import with_options
+from apass.cli.planning import default_pipeline, pipeline_text, read_pipeline
+from apass.cli.settings import PipelineOption, ReplayOptions, make_context
+from apass.cli.terminal import FormatOption, OutputFormat, echo, print_json
+from apass.cli.user_modules import LoadOption
+from apass.core.adapter import adapter_for
+from apass.core.nodes import has_locations, with_locations
+from apass.core.run import enter_module
+
+__all__ = ["app"]
+
+app: Final = typer.Typer(add_completion=False)
+
+
+@app.command("blame", epilog="Example:\n\napass blame model.onnx -p onnx.Default --node conv_1")
+@with_options(ReplayOptions)
+def blame(
+    *,
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")],
+    pipeline: PipelineOption = None,
+    nodes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--node", metavar="NAME", help="Show the whole history of the node, or of the node that makes this value."
+        ),
+    ] = None,
+    function: Annotated[
+        str | None, typer.Option("--function", metavar="NAME", help="Show the nodes of this function only.")
+    ] = None,
+    removed: Annotated[bool, typer.Option("--removed", help="List removed nodes and functions too.")] = False,
+    check_locations: Annotated[
+        bool,
+        typer.Option(
+            "--check-locations",
+            help="Give each node a source location, and list the passes that lose or invent locations.",
+        ),
+    ] = False,
+    options: tuple[ReplayOptions],
+    output_format: FormatOption = OutputFormat.TEXT,
+    backend: Annotated[str, typer.Option("--backend", help="Set the event loop: asyncio or trio.")] = "asyncio",
+    _load: LoadOption = None,
+) -> None:
+    """Print which pass made each node of the result, and which passes changed it.
+
+    Exit status: 0; 1 if --check-locations found a pass that loses or invents locations; 2 if there is no such node,
+    or a pass fails.
+    """
+    with errors_as_lines():
+        check_backend(backend)
+        check_model_file(model)
+        text = None if pipeline is None else pipeline_text(pipeline)
+        model_format = format_of(model, None, text)
+        passes = read_pipeline(default_pipeline(model_format, model.suffix) if text is None else text)
+        provenance, locations = instruments.ProvenanceInstrument(), instruments.LocationCheckInstrument()
+        context = make_context(options[0], [passes], [locations if check_locations else provenance])
+
+        async def work() -> None:
+            enter_module(model.name)
+            async with context:
+                mod: Any = model_format.load(model)
+                # Without artificial locations, those of the file are checked.
+                await passes(with_locations(mod) if check_locations and has_locations(adapter_for(mod)) else mod)
+
+        with warnings_as_lines():
+            run_until_interrupted(work, backend)
+        if check_locations:
+            _show_locations(locations, function, output_format)
+        else:
+            _show(provenance.provenance(model.name), nodes or (), function, output_format, removed=removed)
+
+
+def _show(
+    found: instruments.Provenance,
+    nodes: Sequence[str],
+    function: str | None,
+    output_format: OutputFormat,
+    *,
+    removed: bool,
+) -> None:
+    """Print the histories of some nodes, or of all."""
+    histories = [history for name in nodes for history in found.find(name, function)]
+    if nodes and output_format is OutputFormat.JSON:
+        for history in histories:
+            print_json(history.as_json())
+    elif nodes:
+        for history in histories:
+            echo(history.render())
+    elif output_format is OutputFormat.JSON:
+        for part in found.functions if function is None else (found.function(function),):
+            if removed or not part.is_removed:
+                kept = tuple(node for node in part.nodes if removed or not node.is_removed)
+                print_json(replace(part, nodes=kept).as_json())
+    else:
+        echo(found.render(function=function, removed=removed))
+
+
+def _show_locations(
+    check: instruments.LocationCheckInstrument, function: str | None, output_format: OutputFormat
+) -> None:
+    """Print what passes did to locations.
+
+    Raises:
+        Exit: with status 1 if there is anything.
+
+    """
+    results = [item for item in check.results if function in (None, item.function)]
+    for item in results:
+        if output_format is OutputFormat.JSON:
+            print_json(item.as_json())
+        else:
+            echo(str(item))
+    if results:
+        raise typer.Exit(FAILED)
+    if output_format is OutputFormat.TEXT:
+        echo("no pass lost or invented a location")
