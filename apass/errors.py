@@ -229,7 +229,7 @@ class UnknownPropertyError(ApassError, LookupError):
 
 
 class UnknownNodeError(ApassError, LookupError):
-    """A module had no function or node of the name; the message suggests the nearest one."""
+    """A module had no such function or node; the message suggests the nearest name."""
 
 
 class DebugError(ApassError):

@@ -132,16 +132,14 @@ class DictAdapter(BaseAdapter[Module, Any]):
         yield Shrinking("entries", len(paths), lambda removed: _without(mod, [paths[index] for index in removed]))
 
     def nodes(self, func: Any) -> Iterator[Node]:
-        """Iterate over the entries of a function that is a mapping, or the items of one that is a list.
+        """Iterate over the entries of a function that is a dict or a list.
 
-        The keys of a mapping are names. The items of a list have numbers, such as `[0]`.
+        The keys of a dict are names. The items of a list have numbers, such as `[0]`.
         """
-        if isinstance(func, Mapping):
-            for key, value in cast("Mapping[Any, Any]", func).items():
-                yield Node(name=str(key), text=_node_text(value), has_location=False)
-        elif isinstance(func, list):
-            for index, value in enumerate(cast("list[Any]", func)):
-                yield Node(name=f"[{index}]", text=_node_text(value), is_named=False, has_location=False)
+        for key, value in _entries(func):
+            is_named = isinstance(func, dict)
+            name = str(key) if is_named else f"[{key}]"
+            yield Node(name=name, text=_node_text(value), is_named=is_named, has_location=False)
 
     def strategy(self) -> Any:
         """Return a Hypothesis strategy for modules whose functions are JSON values."""

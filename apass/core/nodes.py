@@ -75,7 +75,7 @@ def has_locations(adapter: IRAdapter[Any, Any]) -> bool:
 
 
 def with_locations(mod: ModT) -> ModT:
-    """Return a module in which each node that had no source location has one of its own.
+    """Return a module in which each node without a location has one of its own.
 
     `LocationCheckInstrument` can then check all nodes.
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from apass.adapters.llvm.library import check, parse
 from apass.adapters.llvm.module import Function, Module
-from apass.adapters.llvm.nodes import nodes, with_debug_locations
+from apass.adapters.llvm.nodes import function_nodes, with_debug_locations
 from apass.adapters.llvm.reading import load_module, save_bitcode, save_text
 from apass.adapters.llvm.reductions import shrinkings
 from apass.adapters.llvm.skeleton import rename
@@ -180,12 +180,12 @@ class LLVMAdapter:
         They are named after their results: `%x`, or `%3` if LLVM has numbered it. An instruction without a result has
         its opcode and a number: `store#0`. A location is that of the debug information.
         """
-        return nodes(func)
+        return function_nodes(func)
 
     def with_locations(self, mod: Module) -> Module:
-        """Return a module in which each instruction has a debug location, as after LLVM's debugify.
+        """Return a module in which each instruction has a debug location.
 
-        A module with debug information is returned as it is.
+        It is as after LLVM's debugify. A module with debug information is returned as it is.
         """
         return with_debug_locations(mod)
 

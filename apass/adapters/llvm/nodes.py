@@ -1,4 +1,4 @@
-"""The instructions of LLVM functions, for `apass.Node`, and artificial debug locations.
+"""The `apass.Node` values of LLVM functions, and artificial debug locations.
 
 Nothing here calls LLVM: the instructions are read from the text.
 """
@@ -12,7 +12,7 @@ from apass.adapters.llvm.module import Function, Module
 from apass.adapters.llvm.skeleton import TOKEN
 from apass.core.nodes import Node
 
-__all__ = ["nodes", "with_debug_locations"]
+__all__ = ["function_nodes", "with_debug_locations"]
 
 _RESULT: Final = re.compile(r'^(%(?:"[^"]*"|[-A-Za-z0-9$._]+)) = ')
 _METADATA: Final = re.compile(r", ![a-zA-Z_.]+ ![0-9]+")
@@ -22,7 +22,7 @@ _FIELD: Final = re.compile(r"\b(line|column|scope|filename|file): ([^,)]+)")
 _PREFIXES: Final = frozenset({"tail", "musttail", "notail"})
 
 
-def nodes(func: Function) -> Iterator[Node]:
+def function_nodes(func: Function) -> Iterator[Node]:
     """Iterate over the instructions of a function.
 
     An instruction whose result has a name has that name. One whose result LLVM has numbered has the number, and any
@@ -91,9 +91,9 @@ def _fields(line: str | None) -> Mapping[str, str]:
 
 
 def with_debug_locations(mod: Module) -> Module:
-    """Return a module in which each instruction has a line of its own, as after LLVM's debugify.
+    """Return a module in which each instruction has a line of its own.
 
-    A module with debug information is returned as it is: its instructions without a location have none on purpose.
+    It is as after LLVM's debugify. A module with debug information is returned as it is: its instructions without a location have none on purpose.
     """
     skeleton = mod.skeleton
     if skeleton.has_debug_info:

@@ -21,7 +21,7 @@ except ImportError as _error:
 
 from apass.adapters.onnx.calls import MAX_EXPANDED, expanded_nodes, function_name
 from apass.adapters.onnx.model_fingerprint import fingerprint, tensor_digest
-from apass.adapters.onnx.nodes import nodes, with_metadata
+from apass.adapters.onnx.nodes import function_nodes, with_metadata
 from apass.adapters.onnx.reductions import Change, inner_nodes, leave_out, shrinkable
 from apass.adapters.onnx.storage import (
     external_files,
@@ -215,10 +215,13 @@ class OnnxAdapter:
         A node without a name of its own is named after its first output. A location is an entry of `metadata_props`,
         such as the `pkg.torch.onnx.stack_trace` of PyTorch's exporter.
         """
-        return nodes(func)
+        return function_nodes(func)
 
     def with_locations(self, mod: ir.Model) -> ir.Model:
-        """Return a model whose nodes without a location have an entry `apass.location` in `metadata_props`."""
+        """Return a model in which each node has a location.
+
+        A node without one gets an entry `apass.location` in its `metadata_props`.
+        """
         return with_metadata(mod)
 
     def isolate(self, mod: ir.Model, names: Iterable[str]) -> ir.Model:

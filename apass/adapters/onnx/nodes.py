@@ -1,8 +1,8 @@
-"""The nodes and initializers of ONNX graphs, for `apass.Node`, and artificial locations."""
+"""The `apass.Node` values of ONNX graphs, and artificial locations."""
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import onnx_ir as ir
 
@@ -11,7 +11,7 @@ from apass.adapters.onnx.storage import private_copy, with_parts
 from apass.adapters.onnx.traversal import all_graphs, nested_graphs
 from apass.core.nodes import Node
 
-__all__ = ["LOCATION", "nodes", "with_metadata"]
+__all__ = ["LOCATION", "function_nodes", "with_metadata"]
 
 LOCATION: Final = "apass.location"
 """The key of `metadata_props` of an artificial location."""
@@ -19,11 +19,14 @@ LOCATION: Final = "apass.location"
 _LOCATIONS: Final = (LOCATION, "pkg.torch.onnx.stack_trace", "pkg.onnxscript.stack_trace")
 """Keys of `metadata_props` with a location; the others are those of the exporter of PyTorch."""
 
+_LISTS: Final = frozenset({ir.AttributeType.INTS, ir.AttributeType.FLOATS, ir.AttributeType.STRINGS})
+"""The types of attributes that are lists of plain values."""
+
 _FEW: Final = 16
 """Longer lists in attributes have a digest."""
 
 
-def nodes(owner: ir.Graph | ir.Function) -> Iterator[Node]:
+def function_nodes(owner: ir.Graph | ir.Function) -> Iterator[Node]:
     """Iterate over the initializers and the nodes of a graph and of its subgraphs.
 
     A node without a name of its own is named after its first output. The types of values are no part of a node, because
@@ -39,20 +42,16 @@ def nodes(owner: ir.Graph | ir.Function) -> Iterator[Node]:
                 yield _initializer(name, tensor)
         for node in graph:
             made = tuple(value.name for value in node.outputs if value.name)
-            name = node.name if node.name and counts[node.name] == 1 else next(iter(made), None)
-            if name is None:
-                unnamed = f"{node.op_type}#{numbers[node.op_type]}"
-                numbers[node.op_type] += 1
-            else:
-                unnamed = ""
+            given = node.name if node.name and counts[node.name] == 1 else next(iter(made), "")
             yield Node(
-                name=name or unnamed,
+                name=given or f"{node.op_type}#{numbers[node.op_type]}",
                 text=_text(node),
                 operands=tuple("" if value is None else value.name or "" for value in node.inputs),
                 results=made,
                 location=_location(node),
-                is_named=name is not None,
+                is_named=bool(given),
             )
+            numbers[node.op_type] += not given
 
 
 def _initializer(name: str, tensor: ir.TensorProtocol) -> Node:
@@ -78,13 +77,10 @@ def _value(attr: ir.Attr) -> str:
     if attr.type is ir.AttributeType.GRAPH or attr.type is ir.AttributeType.GRAPHS:
         # The nodes of subgraphs are nodes of their own.
         return "graph"
-    if isinstance(value, str | int | float) or (isinstance(value, tuple) and len(value) <= _FEW and _is_plain(value)):
-        return repr(value)
+    values = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (cast("object", value),)
+    if len(values) <= _FEW and all(isinstance(item, str | int | float) for item in values):
+        return repr(values if attr.type in _LISTS else values[0])
     return f"#{contents_of_attribute(attr)[:16]}"
-
-
-def _is_plain(values: tuple[object, ...]) -> bool:
-    return all(isinstance(value, str | int | float) for value in values)
 
 
 def _location(node: ir.Node) -> str:

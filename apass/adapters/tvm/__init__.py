@@ -210,12 +210,12 @@ class TVMAdapter:
         return result if sub.attrs is None else result.with_attrs(sub.attrs)
 
     def nodes(self, func: BaseFunc) -> Iterator[Node]:
-        """Iterate over the bindings of a Relax function, or over the blocks of a TIR function.
+        """Iterate over the bindings of a Relax function, or the blocks of a TIR function.
 
         They are named after their variables or blocks. A location is the span of the bound value.
         """
         bindings: Any = import_module("apass.adapters.tvm.nodes")
-        yield from bindings.nodes(func)
+        yield from bindings.function_nodes(func)
 
     def shrinkings(self, mod: IRModule) -> Iterator[Shrinking[IRModule]]:
         """Iterate over the parts that can be removed: functions and parts of them."""

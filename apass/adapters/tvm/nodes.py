@@ -1,4 +1,4 @@
-"""The bindings of Relax functions and the blocks of TIR functions, for `apass.Node`."""
+"""The `apass.Node` values of Relax bindings and of TIR blocks."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -7,15 +7,15 @@ from typing import Any, Final
 from apass.adapters.tvm import BaseFunc, tvm, tvm_ffi
 from apass.core.nodes import Node
 
-__all__ = ["nodes"]
+__all__ = ["function_nodes"]
 
 _relax: Final[Any] = tvm.relax
 _ROOT: Final = "root"
 """The name of the block around all others, which TVM adds to each TIR function."""
 
 
-def nodes(func: BaseFunc) -> Iterator[Node]:
-    """Iterate over the bindings of a Relax function, or over the blocks of a TIR function.
+def function_nodes(func: BaseFunc) -> Iterator[Node]:
+    """Iterate over the bindings of a Relax function, or the blocks of a TIR function.
 
     They are named after their variables or blocks. If several have one name, they are numbered.
     """
@@ -43,7 +43,7 @@ def nodes(func: BaseFunc) -> Iterator[Node]:
 
 
 def _bindings(body: Any) -> Iterator[tuple[str, Any]]:
-    """Iterate over the bindings of a body, and of the branches in it, with the names of variables."""
+    """Iterate over the names and bindings of a body and of its branches."""
     for block in getattr(body, "blocks", ()):
         for binding in block.bindings:
             if isinstance(binding.value, _relax.If):
@@ -59,7 +59,7 @@ def _blocks(func: BaseFunc) -> Iterator[tuple[str, Any]]:
 
 
 def _relax_text(value: Any) -> str:
-    """Return the TVMScript of an expression, with a digest in place of the data of constants."""
+    """Return TVMScript, with a digest in place of the data of constants."""
     text = " ".join(value.script(show_meta=False).split())
     return f"{text} #{_digest(value)}" if "metadata[" in text else text
 

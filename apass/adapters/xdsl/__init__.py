@@ -15,7 +15,7 @@ except ImportError as _error:
     raise MissingExtraError(f"MLIR modules need xDSL ({_error}): pip install 'apass[xdsl]'") from _error
 
 from apass.adapters.xdsl.module_fingerprint import fingerprint
-from apass.adapters.xdsl.nodes import nodes, with_file_locations
+from apass.adapters.xdsl.nodes import function_nodes, with_file_locations
 from apass.adapters.xdsl.reductions import shrinkings
 from apass.adapters.xdsl.symbols import function_name, functions_of, is_function, module_of, move_contents, symbol_of
 from apass.adapters.xdsl.symbols import with_functions as _with_functions
@@ -137,7 +137,7 @@ class XdslAdapter:
 
         They are named after their first results, `%x`, or numbered: `arith.addi#0`.
         """
-        return nodes(func)
+        return function_nodes(func)
 
     def with_locations(self, mod: ModuleOp) -> ModuleOp:
         """Return a copy in which each operation of a function has a location."""

@@ -9,10 +9,10 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from apass.adapters.xdsl.symbols import copy_of, functions_of
 from apass.core.nodes import Node
 
-__all__ = ["nodes", "with_file_locations"]
+__all__ = ["function_nodes", "with_file_locations"]
 
 
-def nodes(func: Operation) -> Iterator[Node]:
+def function_nodes(func: Operation) -> Iterator[Node]:
     """Iterate over the operations inside of a function.
 
     An operation is named after its first result, if that has a name that no other value has. Any other operation has

@@ -1,1 +1,1 @@
-"""Which pass made, changed or removed each function and node, and which lost locations."""
+"""The passes that touched each function and node, or lost their locations."""

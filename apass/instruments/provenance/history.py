@@ -1,4 +1,4 @@
-"""`Provenance`: for each function and each node of a module, the passes that touched it."""
+"""`Provenance`: the passes that touched each function and node of a module."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -178,7 +178,7 @@ class Provenance(Displayed):
         return {"version": 1, "module": self.module, "functions": [func.as_json() for func in self.functions]}
 
     def render(self, *, function: str | None = None, removed: bool = False) -> str:
-        """Return a line for each function and each node, with the last passes that touched it.
+        """Return a line for each function and node, with the passes that touched it.
 
         Parameters:
             function: the name of the function; None for all.

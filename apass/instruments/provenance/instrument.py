@@ -23,7 +23,7 @@ __all__ = ["ProvenanceInstrument"]
 
 @pass_instrument
 class ProvenanceInstrument(Displayed):
-    """Keeps, for each function and each node, the passes that made, changed and removed it.
+    """Keeps the passes that made, changed and removed each function and each node.
 
     Nodes are those that the optional method `nodes` of the adapter lists. Modules are compared only around passes that
     returned another module, function by function. A composite pass is recorded only for changes that it made itself.
@@ -77,7 +77,7 @@ class ProvenanceInstrument(Displayed):
             self._tracker.begin(run, mod)
 
     async def run_after_pass(self, mod: Any, info: PassInfo) -> None:
-        """Compare the nodes of the input with those of the result, if it is another module."""
+        """Compare the nodes, if the result is another module."""
         run = current_run()
         position = None if run is None else self._positions.position(run)
         if run is None or position is None:
@@ -140,7 +140,7 @@ class ProvenanceInstrument(Displayed):
         return {"version": 1, "modules": {name: item.as_json() for name, item in self.modules.items()}}
 
     def _record(self, before: Any, after: Any, position: Position, *, is_outermost: bool) -> None:
-        """Record the snapshot of the result of a pass, and publish that of an outermost one."""
+        """Record the snapshot of a result, and publish that of an outermost pass."""
         with self._lock:
             known = self._snapshots.get(before)
         snapshot = Snapshot.of(_key(position), before) if known is None else known

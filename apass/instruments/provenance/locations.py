@@ -116,7 +116,7 @@ class LocationCheckInstrument(Displayed):
             self._tracker.begin(run, mod)
 
     async def run_after_pass(self, mod: Any, info: PassInfo) -> None:
-        """Compare the locations of the input with those of the result, if it is another module."""
+        """Compare the locations, if the result is another module."""
         run = current_run()
         position = None if run is None else self._positions.position(run)
         if run is None or position is None:

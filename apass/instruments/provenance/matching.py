@@ -24,9 +24,9 @@ class Matching:
 
 
 def match_nodes(before: Sequence[Node], after: Sequence[Node]) -> Matching:
-    """Return which nodes are the same ones, in time linear in the number of nodes.
+    """Return which nodes are the same ones.
 
-    The evidence is tried in this order. The first two are exact, the others are heuristics.
+    It takes time linear in the number of nodes. The evidence is tried in this order. The first two are exact, the others are heuristics.
 
     1. identity: the same object;
     2. name: the same given name;
@@ -77,8 +77,9 @@ class _Search:
         for indices in waiting.values():
             indices.reverse()
         for index, key in enumerate(keys_of(self._after)):
-            if key is not None and index not in self._pairs and (indices := waiting.get(key)):
-                self._add(indices.pop(), index, evidence)
+            partners = waiting.get(key) if key is not None and index not in self._pairs else None
+            if partners:
+                self._add(partners.pop(), index, evidence)
 
     def pair_in_order(self) -> None:
         """Pair the nodes with the same text whose operands are paired."""
@@ -92,8 +93,9 @@ class _Search:
         for index, node in enumerate(self._after):
             if index in self._pairs or not node.operands:
                 continue
-            if indices := waiting.get((node.text, references.of(node))):
-                self._add(indices.pop(), index, "contents")
+            partners = waiting.get((node.text, references.of(node)))
+            if partners:
+                self._add(partners.pop(), index, "contents")
 
     def result(self) -> Matching:
         """Return the pairs, and those that differ."""

@@ -12,7 +12,7 @@ from apass.core.adapter import FunctionKind
 from apass.core.nodes import Node
 from apass.errors import AdapterError, DiagnosticError, VerifyError
 from apass.relay.analysis.well_formed import what_is_ill_formed
-from apass.relay.integration.nodes import nodes, with_spans
+from apass.relay.integration.nodes import function_nodes, with_spans
 from apass.relay.integration.reductions import shrinkings
 from apass.relay.ir.expr import Expr
 from apass.relay.ir.function import Function
@@ -169,11 +169,11 @@ class RelayAdapter:
         return shrinkings(mod)
 
     def nodes(self, func: Function) -> Iterator[Node]:
-        """Iterate over the expressions of a function in post-order, without variables and operators.
+        """Iterate over the expressions of a function in post-order.
 
-        A value that a Let binds is named after the variable. Other nodes are numbered by operator: `nn.conv2d#0`.
+        Variables and operators are left out. A value that a Let binds is named after the variable. Other nodes are numbered by operator: `nn.conv2d#0`.
         """
-        return nodes(func)
+        return function_nodes(func)
 
     def with_locations(self, mod: IRModule) -> IRModule:
         """Return a module in which each node without a span has one of its own."""

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from copy import copy as copy_of
 
 from apass.core.diagnostics import Span
 from apass.core.nodes import Node
 from apass.relay.ir.adt import Constructor, Match
+from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.base import SourceName
 from apass.relay.ir.expr import (
     Call,
@@ -31,7 +32,7 @@ from apass.relay.type_inference.infer import infer_module
 from apass.relay.visitors.expr_functor import ExprMutator
 from apass.util.fingerprint import fingerprint_value
 
-__all__ = ["nodes", "with_spans"]
+__all__ = ["function_nodes", "with_spans"]
 
 _NAMES = (Var, GlobalVar, Op, Constructor)
 """Expressions that are names of something else, and so are no nodes."""
@@ -40,7 +41,7 @@ _SCALAR = 16
 """Constants with at most this many characters are shown; larger ones have a digest."""
 
 
-def nodes(func: Function) -> Iterator[Node]:
+def function_nodes(func: Function) -> Iterator[Node]:
     """Iterate over the expressions of a function in post-order.
 
     A value that a Let binds has the name of the variable, if no other has it. Any other node has the name of its
@@ -86,18 +87,16 @@ def _text(expr: Expr) -> str:
             shown = str(expr.data).replace("\n", " ")
             value = shown if expr.data.ndim == 0 and len(shown) <= _SCALAR else f"#{expr.data.digest[:16]}"
             return f"constant {expr.data.dtype}{list(expr.data.shape)} {value}"
-        case Call(attrs=None) | If():
-            return _kind(expr)
-        case Call():
-            values = [f"{name}={_shown(value)}" for name, value in expr.attrs.non_default()]
+        case Call(attrs=Attrs() as attrs):
+            values = [f"{name}={_shown(value)}" for name, value in attrs.non_default()]
             return f"{_kind(expr)}{{{', '.join(values)}}}" if values else _kind(expr)
         case TupleGetItem():
             return f"{_kind(expr)} {expr.index}"
         case Let():
             return f"let %{expr.var.name_hint}"
         case Function():
-            attrs = "".join(f" {name}={_shown(value)}" for name, value in sorted(expr.attrs.items()))
-            return f"fn({', '.join(_name(param) for param in expr.params)}){attrs}"
+            marks = "".join(f" {name}={_shown(value)}" for name, value in sorted(expr.attrs.items()))
+            return f"fn({', '.join(_name(param) for param in expr.params)}){marks}"
         case Match():
             return f"match {'; '.join(str(clause.lhs) for clause in expr.clauses)}"
         case _:
@@ -158,11 +157,11 @@ class _Spans(ExprMutator):
         assert isinstance(result, Function), "the mutator keeps the kinds of nodes"
         return result
 
-    def _with_span(self, expr: Any) -> Any:
+    def _with_span(self, expr: Expr) -> Expr:
         if expr.span is not None:
             return expr
         self._line += 1
-        copy = expr.__copy__()
+        copy = copy_of(expr)
         set_field(copy, "span", Span(SourceName("apass"), self._line, self._line, 1, 1))
         return copy
 
@@ -170,32 +169,42 @@ class _Spans(ExprMutator):
         """Return the constant with a span."""
         return self._with_span(const)
 
-    def visit_tuple(self, expr: Tuple) -> Expr:
-        return self._with_span(super().visit_tuple(expr))
+    def visit_tuple(self, tup: Tuple) -> Expr:
+        """Return the tuple with a span."""
+        return self._with_span(super().visit_tuple(tup))
 
-    def visit_tuple_getitem(self, expr: TupleGetItem) -> Expr:
-        return self._with_span(super().visit_tuple_getitem(expr))
+    def visit_tuple_getitem(self, op: TupleGetItem) -> Expr:
+        """Return the projection with a span."""
+        return self._with_span(super().visit_tuple_getitem(op))
 
-    def visit_call(self, expr: Call) -> Expr:
-        return self._with_span(super().visit_call(expr))
+    def visit_call(self, call: Call) -> Expr:
+        """Return the call with a span."""
+        return self._with_span(super().visit_call(call))
 
-    def visit_if(self, expr: If) -> Expr:
-        return self._with_span(super().visit_if(expr))
+    def visit_if(self, ite: If) -> Expr:
+        """Return the conditional with a span."""
+        return self._with_span(super().visit_if(ite))
 
-    def visit_function(self, expr: Function) -> Expr:
-        return self._with_span(super().visit_function(expr))
+    def visit_function(self, fn: Function) -> Expr:
+        """Return the function with a span."""
+        return self._with_span(super().visit_function(fn))
 
-    def visit_match(self, expr: Match) -> Expr:
-        return self._with_span(super().visit_match(expr))
+    def visit_match(self, match: Match) -> Expr:
+        """Return the match with a span."""
+        return self._with_span(super().visit_match(match))
 
-    def visit_ref_create(self, expr: RefCreate) -> Expr:
-        return self._with_span(super().visit_ref_create(expr))
+    def visit_ref_create(self, ref: RefCreate) -> Expr:
+        """Return the new cell with a span."""
+        return self._with_span(super().visit_ref_create(ref))
 
-    def visit_ref_read(self, expr: RefRead) -> Expr:
-        return self._with_span(super().visit_ref_read(expr))
+    def visit_ref_read(self, ref: RefRead) -> Expr:
+        """Return the read with a span."""
+        return self._with_span(super().visit_ref_read(ref))
 
-    def visit_ref_write(self, expr: RefWrite) -> Expr:
-        return self._with_span(super().visit_ref_write(expr))
+    def visit_ref_write(self, ref: RefWrite) -> Expr:
+        """Return the write with a span."""
+        return self._with_span(super().visit_ref_write(ref))
 
     def post_visit_let(self, let: Let) -> Expr:
+        """Return the Let with a span."""
         return self._with_span(super().post_visit_let(let))
