@@ -1,6 +1,7 @@
 """`check_adapter`: the laws that hold for every adapter."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice, product
 from typing import Any, Final
@@ -19,6 +20,7 @@ from apass.core.adapter import (
     suffix_of,
     text_parts,
 )
+from apass.core.nodes import Node, has_locations, nodes_of
 from apass.errors import VerifyError
 from apass.testing.running import named_modules, shrinkings_of
 
@@ -55,6 +57,7 @@ def check_adapter(
       Changes of a private module do not reach the module.
     - `text_parts` returns a text for each function that does not depend on the others.
     - `shrinkings` removes the parts, and keeps the module if none is removed.
+    - `nodes` returns nodes with unique names, the same for a private copy. `with_locations` changes only locations.
 
     Parameters:
         adapter: the adapter.
@@ -120,6 +123,7 @@ class _Check:
             self.private_modules_are_independent,
             self.parts_are_independent,
             self.shrinkings_remove_parts,
+            self.nodes_have_unique_names,
         ]
         before = exact_fingerprint(self.adapter, self.mod)
         for law in laws:
@@ -293,6 +297,30 @@ class _Check:
             for index in range(min(shrinking.count, SOME)):
                 for result in _attempt(lambda: shrinking.without(frozenset({index})), self):  # noqa: B023  called at once
                     self.adapter.to_text(result)
+
+    def nodes_have_unique_names(self) -> None:
+        for name, func in self.some_functions():
+            nodes = nodes_of(self.adapter, func)
+            self.require(
+                all(isinstance(node, Node) for node in nodes), f"nodes() of {name!r} must be apass.Node values"
+            )
+            names = Counter(node.name for node in nodes)
+            twice = [node for node, count in names.items() if count > 1]
+            self.require(not twice, f"nodes() of {name!r} must have unique names, but several are named {twice}")
+            private = self.adapter.get(self.adapter.isolate(self.mod, [name]), name)
+            is_same = _contents(nodes) == _contents(nodes_of(self.adapter, private))
+            self.require(is_same, f"the nodes() of {name!r} must be the same for a private copy")
+        if has_locations(self.adapter):
+            located = self.adapter.with_locations(self.mod)
+            for name, func in self.some_functions():
+                nodes = nodes_of(self.adapter, self.adapter.get(located, name))
+                is_same = _contents(nodes) == _contents(nodes_of(self.adapter, func))
+                self.require(is_same, f"with_locations() must keep the nodes() of {name!r}")
+
+
+def _contents(nodes: Iterable[Node]) -> list[tuple[object, ...]]:
+    """Return nodes without what is of one module: their objects and locations."""
+    return [(node.name, node.text, node.operands, node.results, node.is_named) for node in nodes]
 
 
 def _attempt(remove: Callable[[], Any], check: _Check) -> Iterator[Any]:

@@ -58,3 +58,10 @@ async def WaitForWorker(mod: Any, ctx: PassContext) -> Any:
     while not await flag.exists():  # noqa: ASYNC110  another process creates it
         await anyio.sleep(0.01)
     return mod
+
+
+@register_pass
+@module_pass(opt_level=0, name="SetEntry")
+def SetEntry(mod: Any, ctx: PassContext) -> Any:
+    """Set the entry `a` of the function `f`."""
+    return {**mod, "f": {**mod["f"], "a": -1}}

@@ -93,7 +93,8 @@ def _fields(line: str | None) -> Mapping[str, str]:
 def with_debug_locations(mod: Module) -> Module:
     """Return a module in which each instruction has a line of its own.
 
-    It is as after LLVM's debugify. A module with debug information is returned as it is: its instructions without a location have none on purpose.
+    It is as after LLVM's debugify. A module with debug information is returned as it is: its instructions without a
+    location have none on purpose.
     """
     skeleton = mod.skeleton
     if skeleton.has_debug_info:

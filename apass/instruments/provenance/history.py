@@ -149,7 +149,7 @@ class Provenance(Displayed):
             if history.name == name:
                 return history
         names = [history.name for history in self.functions]
-        hint = did_you_mean(name, names, listing="; its functions: ")
+        hint = did_you_mean(name, names, listing="its functions: ")
         raise UnknownNodeError(f"module {self.module!r} has no function {name!r}{hint}")
 
     def find(self, name: str, function: str | None = None) -> Sequence[NodeHistory]:
@@ -171,7 +171,7 @@ class Provenance(Displayed):
         where = f"module {self.module!r}" if function is None else f"function {function!r}"
         if not names:
             raise UnknownNodeError(f"{where} has no nodes: its adapter lists functions only")
-        raise UnknownNodeError(f"{where} has no node {name!r}{did_you_mean(name, names, listing='; its nodes: ')}")
+        raise UnknownNodeError(f"{where} has no node {name!r}{did_you_mean(name, names, listing='its nodes: ')}")
 
     def as_json(self) -> dict[str, Any]:
         """Return the histories as JSON values."""

@@ -123,7 +123,7 @@ class ProvenanceInstrument(Displayed):
         if module is None and len(modules) == 1:
             return next(iter(modules.values()))
         if module is None or module not in modules:
-            hint = did_you_mean(module or "", modules, listing="; observed modules: ")
+            hint = did_you_mean(module or "", modules, listing="observed modules: ")
             wanted = "the name of a module is needed" if module is None else f"no pass ran on a module {module!r}"
             raise UnknownNodeError(f"{wanted}{hint or '; no pass has ended'}")
         return modules[module]

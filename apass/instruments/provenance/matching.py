@@ -26,7 +26,8 @@ class Matching:
 def match_nodes(before: Sequence[Node], after: Sequence[Node]) -> Matching:
     """Return which nodes are the same ones.
 
-    It takes time linear in the number of nodes. The evidence is tried in this order. The first two are exact, the others are heuristics.
+    It takes time linear in the number of nodes. The evidence is tried in this order. The first two are exact, the
+    others are heuristics.
 
     1. identity: the same object;
     2. name: the same given name;
@@ -118,7 +119,7 @@ class _Search:
 
 
 class _References:
-    """What the operands of nodes refer to, in terms that are comparable before and after a pass.
+    """The references of operands, comparable before and after a pass.
 
     A value with a given name is that name. Any other is a result of the node that made it: of its partner before the
     pass, if `pairs` are given.
@@ -144,7 +145,7 @@ class _References:
 
 
 def _values(nodes: Sequence[Node]) -> dict[str, tuple[int, int]]:
-    """Return the node, and the number of the result, for each value without a given name."""
+    """Return the node and the number of each result without a given name."""
     return {
         name: (index, number)
         for index, node in enumerate(nodes)

@@ -171,7 +171,8 @@ class RelayAdapter:
     def nodes(self, func: Function) -> Iterator[Node]:
         """Iterate over the expressions of a function in post-order.
 
-        Variables and operators are left out. A value that a Let binds is named after the variable. Other nodes are numbered by operator: `nn.conv2d#0`.
+        Variables and operators are left out. A value that a Let binds is named after the variable. Other nodes are
+        numbered by operator: `nn.conv2d#0`.
         """
         return function_nodes(func)
 

@@ -1,0 +1,97 @@
+"""`apass blame`: a pass that breaks a node is found from a clean start."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.command_line import run_in as run
+
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
+PASSES = """
+import apass
+from apass import relay
+
+@apass.register_pass("my.Break")
+@apass.function_pass(opt_level=0)
+class Break(relay.ExprMutator):
+    "Subtract where the function multiplies."
+    def __init__(self):
+        super().__init__()
+
+    def transform_function(self, func, mod, ctx):
+        return self.visit(func)
+
+    def visit_call(self, call):
+        new = super().visit_call(call)
+        return relay.subtract(*new.args) if new.op is relay.op.get("multiply") else new
+"""
+PROGRAM = """#[version = "0.0.5"]
+def @main(%x: Tensor[(2), float32]) -> Tensor[(2), float32] {
+  let %y = exp(%x);
+  let %z = multiply(%y, %x);
+  tanh(%z)
+}
+def @other(%x: float32) -> float32 {
+  %x
+}
+"""
+
+
+def blame(folder: Path, *arguments: str) -> tuple[int, str, str]:
+    """Run the command on a model in a folder."""
+    (folder / "passes.py").write_text(PASSES)
+    (folder / "model.relay").write_text(PROGRAM)
+    pipeline = ("-p", "InferType,my.Break,InferType", "--load", "passes.py")
+    return run(folder, "blame", "model.relay", *pipeline, *arguments)
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_broken_node_names_its_pass(backend: str, tmp_path: Path) -> None:
+    status, output, errors = blame(tmp_path, "--node", "%z", "--backend", backend)
+    assert (status, errors) == (0, "")
+    assert output == (
+        "%z  in main\n"
+        "  %z = subtract(%y, %x)\n"
+        "  from the input\n"
+        "  changed by 0:sequential/1:Break  %z = subtract(%y, %x)  (matched by name)\n"
+    )
+
+
+def test_all_nodes_are_listed(tmp_path: Path) -> None:
+    status, output, _ = blame(tmp_path)
+    assert (status, output.splitlines()) == (
+        0,
+        [
+            "main: from the input; changed by Break, InferType",
+            "  %y      from the input",
+            "  %z      from the input; changed by Break",
+            "  tanh#0  from the input",
+            "  let#0   from the input",
+            "  let#1   from the input",
+            "other: from the input",
+        ],
+    )
+    status, output, _ = blame(tmp_path, "--function", "main", "--output-format", "json")
+    item = json.loads(output)
+    assert (status, item["name"], [touch["pass"] for touch in item["touches"]]) == (0, "main", ["Break", "InferType"])
+
+
+def test_unknown_name_suggests_near_ones(tmp_path: Path) -> None:
+    status, output, errors = blame(tmp_path, "--node", "%zz")
+    assert (status, output) == (2, "")
+    assert errors == "apass: module 'model.relay' has no node '%zz'; did you mean '%z'?\n"
+    status, _, errors = blame(tmp_path, "--node", "%z", "--function", "mein")
+    assert (status, errors) == (2, "apass: module 'model.relay' has no function 'mein'; did you mean 'main'?\n")
+
+
+def test_lost_locations_have_exit_status(tmp_path: Path) -> None:
+    status, output, errors = blame(tmp_path, "--check-locations")
+    assert (status, output, errors) == (
+        1,
+        "model.relay: 0:sequential/1:Break in main: lost the location of %z\n",
+        "",
+    )
+    status, output, _ = blame(tmp_path, "--check-locations", "--disable", "my.Break")
+    assert (status, output) == (0, "no pass lost or invented a location\n")
