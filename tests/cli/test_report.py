@@ -29,6 +29,18 @@ def test_report_has_all_formats_and_failed_models(tmp_path: Path, backend: str) 
     assert {index["names"][remark[3]] for remark in index["remarks"]} >= {"onnx.IdentityElimination", "FoldConstant"}
 
 
+def test_report_has_histories_of_nodes(tmp_path: Path) -> None:
+    write_model(tmp_path / "a.onnx")
+    page = tmp_path / "report.html"
+    result = apass("opt", tmp_path / "a.onnx", "-o", tmp_path / "out", "--report", page, "--provenance")
+    assert result.exit_code == 0
+    index = index_of(page.read_text())
+    shown = {index["names"][number] for numbers in index["provenance"]["0"].values() for number in numbers}
+    assert any(text.endswith("in main: from the input; removed by onnx.IdentityElimination") for text in shown)
+    result = apass("opt", tmp_path / "a.onnx", "-o", tmp_path / "out", "--provenance")
+    assert (result.exit_code, "--provenance adds to the page of --report" in result.stderr) == (2, True)
+
+
 def test_report_stores_each_text_once(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     model = TEST_DATA / "light" / "light_squeezenet.onnx"

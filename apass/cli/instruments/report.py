@@ -11,6 +11,7 @@ from apass import instruments
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.cli.optimize import JobResult
 from apass.cli.output_files import check_file, write_file
+from apass.errors import InputError
 
 __all__ = ["ReportOptions"]
 
@@ -29,27 +30,39 @@ class ReportOptions:
         ),
     ] = None
     """The file of the page."""
+    provenance: Annotated[
+        bool,
+        typer.Option(
+            "--provenance",
+            help="Show in the report which pass made and changed the nodes under the mouse.",
+            rich_help_panel=PANEL,
+        ),
+    ] = False
+    """Whether the page shows which pass made and changed each node."""
 
     def create_observer(self, run: RunPlan) -> RunObserver | None:
         """Return the observer that records the run, or None if it is not enabled.
 
         Raises:
-            InputError: if the page cannot be written.
+            InputError: if the page cannot be written, or there is none.
 
         """
         if self.report is None:
+            if self.provenance:
+                raise InputError("--provenance adds to the page of --report; add --report FILE.html")
             return None
         check_file("--report", self.report)
-        return _Report(self.report)
+        return _Report(self.report, provenance=self.provenance)
 
 
 class _Report(RunObserver):
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, provenance: bool) -> None:
         self._path = path
-        self._instrument = instruments.ReportInstrument("apass opt")
+        self._provenance = instruments.ProvenanceInstrument() if provenance else None
+        self._instrument = instruments.ReportInstrument("apass opt", provenance=self._provenance)
 
     def instruments(self) -> Iterable[object]:
-        return (self._instrument,)
+        return filter(None, (self._provenance, self._instrument))
 
     def result(self, result: JobResult) -> None:
         if result.error is not None:

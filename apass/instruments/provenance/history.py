@@ -72,6 +72,11 @@ class NodeHistory:
         """The last touch, or None if no pass touched it."""
         return self.touches[-1] if self.touches else None
 
+    @property
+    def summary(self) -> str:
+        """The passes that made, changed and removed it, such as `made by Fold; changed by Fuse`."""
+        return _summary(self.touches)
+
     def as_json(self) -> dict[str, Any]:
         """Return the history as JSON values."""
         return {

@@ -16,6 +16,7 @@ from apass.core.instrument import pass_instrument
 from apass.core.portable import perf_epoch, remote_run
 from apass.core.position import Position
 from apass.core.run import Run
+from apass.instruments.provenance.instrument import ProvenanceInstrument
 from apass.instruments.report.page import render_page
 from apass.instruments.report.record import Body, PassRun, Record, RecordedError, RecordedRemark, RunStatus
 from apass.instruments.report.recorder import (
@@ -61,6 +62,8 @@ class ReportInstrument(EventInstrument, Displayed):
         max_bodies: the maximum number of recorded function bodies. Short bodies that change nothing are never recorded.
         max_remarks: the maximum number of recorded remarks.
         max_bytes: the number of bytes of compressed text after which no more texts are stored.
+        provenance: an instrument of the same context. The page then shows, for the names in a text under the mouse,
+            which passes touched these nodes.
         first: the numbers of the first outermost runs, for a twin in a worker.
 
     >>> import apass
@@ -83,10 +86,12 @@ class ReportInstrument(EventInstrument, Displayed):
         max_bodies: int = 200_000,
         max_remarks: int = 100_000,
         max_bytes: int = 2**28,
+        provenance: ProvenanceInstrument | None = None,
         first: Mapping[str | None, int] | None = None,
     ) -> None:
         super().__init__(("started", "finished", "failed", "remark"), ("started", "finished", "failed"), first=first)
         self._title = title
+        self._provenance = provenance
         self._limits = {_RUNS: max_runs, _BODIES: max_bodies, _REMARKS: max_remarks}
         self._left_out = dict.fromkeys(self._limits, 0)
         self._texts = TextStore(max_bytes)
@@ -224,6 +229,7 @@ class ReportInstrument(EventInstrument, Displayed):
             texts=self._texts.texts,
             failures=failures,
             remarks=[remark for _, remark in sorted(remarks, key=_remark_order)],
+            provenance={} if self._provenance is None else self._provenance.modules,
             left_out=left_out,
         )
 

@@ -166,6 +166,7 @@ def _index(record: Record, texts: Sequence[str]) -> dict[str, object]:
         "bodies": _body_columns(record.bodies, record.origin, indices, names),
         "texts": _text_columns(record.texts, texts),
         "remarks": [_remark(remark, modules, indices, names) for remark in record.remarks],
+        "provenance": _provenance(record, modules, names),
         "names": list(map(printable, names.all)),
         "failures": [[item.kind, item.message, list(item.notes), item.traceback] for item in failures.all.values()],
         "leftOut": dict(record.left_out),
@@ -175,6 +176,19 @@ def _index(record: Record, texts: Sequence[str]) -> dict[str, object]:
 def _modules(record: Record) -> Iterable[str]:
     remarked = (name for remark in record.remarks if (name := _remarked(remark)) is not None)
     return dict.fromkeys(chain((run.module for run in record.runs), record.failures, remarked))
+
+
+def _provenance(record: Record, modules: dict[str, int], names: _Names) -> dict[str, dict[str, list[int]]]:
+    """Return the histories of the touched nodes, by module, and by their names and those of their values."""
+    found: dict[str, dict[str, list[int]]] = {}
+    for module, provenance in record.provenance.items():
+        table = found.setdefault(str(modules[module]), {}) if module in modules else {}
+        for node in provenance.nodes():
+            if node.touches:
+                number = names.number(f"{node.name} in {node.function}: {node.summary}")
+                for name in dict.fromkeys((node.name, *node.results)):
+                    table.setdefault(name, []).append(number)
+    return found
 
 
 _Indices = dict[tuple[str, tuple[tuple[int, str, str | None], ...]], int]

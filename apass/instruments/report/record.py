@@ -6,6 +6,7 @@ from enum import IntEnum
 
 from apass.core.position import Position
 from apass.core.remarks import Remark
+from apass.instruments.provenance.history import Provenance
 from apass.instruments.report.texts import StoredText
 
 __all__ = ["Body", "PassRun", "Record", "RecordedError", "RecordedRemark", "RunStatus"]
@@ -118,5 +119,7 @@ class Record:
     """Errors of modules outside of any pass, by module name."""
     remarks: Sequence[RecordedRemark]
     """The remarks of passes."""
+    provenance: Mapping[str, Provenance] = field(default_factory=dict[str, Provenance])
+    """The passes that touched each node, by module name."""
     left_out: Mapping[str, int]
     """How many items of each kind exceeded a limit and were left out."""

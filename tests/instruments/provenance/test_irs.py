@@ -150,10 +150,11 @@ def BreakXdsl(func: Any, mod: Any, ctx: apass.PassContext) -> Any:
     copy = func.clone()
     for op in list(copy.walk()):
         if isinstance(op, arith.AddiOp) and op.result.name_hint == "sum":
-            new = arith.MuliOp(op.lhs, op.rhs)
-            op.parent_block().insert_op_before(new, op)
+            new, block = arith.MuliOp(op.lhs, op.rhs), op.parent
+            assert block is not None
+            block.insert_op_before(new, op)
             op.result.replace_all_uses_with(new.result)
-            op.parent_block().erase_op(op)
+            block.erase_op(op)
             new.result.name_hint = None
     return copy
 

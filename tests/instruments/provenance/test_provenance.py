@@ -1,6 +1,6 @@
 """`ProvenanceInstrument`: the passes that touched each function and node."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import anyio.lowlevel
@@ -32,6 +32,15 @@ def editing(name: str, **edits: Any) -> apass.Pass[Module]:
         return {key: value for key, value in {**func, **edits}.items() if value is not None}
 
     return apass.function_pass(edit, opt_level=0, name=name)
+
+
+def changing(name: str, change: Callable[[Module], Module]) -> apass.Pass[Module]:
+    """Return a module pass."""
+
+    def run(mod: Module, ctx: apass.PassContext) -> Module:
+        return change(mod)
+
+    return apass.module_pass(run, opt_level=0, name=name)
 
 
 async def size(mod: Module) -> int:
@@ -85,10 +94,8 @@ async def test_nodes_have_whole_chains() -> None:
 
 
 async def test_functions_have_chains() -> None:
-    add = apass.module_pass(lambda mod, ctx: {**mod, "helper": {"x": 1}}, opt_level=0, name="Add")
-    drop = apass.module_pass(
-        lambda mod, ctx: {name: func for name, func in mod.items() if name != "helper"}, opt_level=0, name="Drop"
-    )
+    add = changing("Add", lambda mod: {**mod, "helper": {"x": 1}})
+    drop = changing("Drop", lambda mod: {name: func for name, func in mod.items() if name != "helper"})
     found = await provenance_of(NET, add, drop, add)
     kinds = [(touch.kind, touch.pass_name) for touch in found.function("helper").touches]
     assert kinds == [("made", "Add"), ("removed", "Drop"), ("made", "Add")]
@@ -97,7 +104,7 @@ async def test_functions_have_chains() -> None:
 
 
 async def test_pass_that_copies_touches_nothing() -> None:
-    copy = apass.module_pass(lambda mod, ctx: {name: dict(func) for name, func in mod.items()}, opt_level=0)
+    copy = changing("Copy", lambda mod: {name: dict(func) for name, func in mod.items()})
     found = await provenance_of(NET, copy)
     assert all(not part.touches and not any(node.touches for node in part.nodes) for part in found.functions)
 
@@ -155,7 +162,10 @@ async def test_unknown_names_suggest_near_ones() -> None:
 
 
 async def test_adapter_without_nodes_has_functions() -> None:
-    found = await provenance_of({"f": 1}, apass.function_pass(lambda func, mod, ctx: func + 1, opt_level=0, name="Inc"))
+    def increase(func: int, mod: Any, ctx: apass.PassContext) -> int:
+        return func + 1
+
+    found = await provenance_of({"f": 1}, apass.function_pass(increase, opt_level=0, name="Inc"))
     assert found.render() == "f: from the input; changed by Inc"
     with pytest.raises(apass.UnknownNodeError, match="its adapter lists functions only"):
         found.find("x")
@@ -186,7 +196,7 @@ functions = st.dictionaries(st.sampled_from("abcde"), st.integers(0, 2))
 def test_last_touch_explains_each_difference(modules: list[dict[str, Any]]) -> None:
     # The passes return the modules one after the other, so the histories follow from the modules alone.
     def returning(result: dict[str, Any], index: int) -> apass.Pass[Any]:
-        return apass.module_pass(lambda mod, ctx: result, opt_level=0, name=f"P{index}")
+        return changing(f"P{index}", lambda mod: result)
 
     passes = [returning(result, index) for index, result in enumerate(modules[1:])]
     instrument = ProvenanceInstrument()

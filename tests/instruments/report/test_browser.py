@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import apass
-from apass.instruments import ReportInstrument
+from apass.instruments import ProvenanceInstrument, ReportInstrument
 from tests.helpers.onnx_models import chain
 from tests.helpers.report_samples import in_a_thread, page_of
 from tests.instruments.report.browsing import chromium, opened
@@ -100,6 +100,28 @@ def test_diff_highlights_changes_within_a_line(browser: Browser, report: Path) -
         expect(page.locator("tbody .state.changed")).to_have_count(12)
         page.get_by_role("tab", name="Remarks").click()
         expect(page.locator(".remark").first).to_contain_text("8 is even")
+
+
+def test_line_under_mouse_shows_its_history(browser: Browser, tmp_path: Path) -> None:
+    @apass.module_pass(opt_level=0)
+    def Replace(mod: dict[str, dict[str, int]], ctx: apass.PassContext) -> dict[str, dict[str, int]]:
+        return {"f": {"made": 1}}
+
+    async def page_with_histories() -> str:
+        provenance = ProvenanceInstrument()
+        report = ReportInstrument(provenance=provenance)
+        async with apass.PassContext(instruments=[provenance, report]):
+            await Replace({"f": {"gone": 2}})
+        return report.render()
+
+    path = tmp_path / "report.html"
+    path.write_text(in_a_thread(page_with_histories))
+    with opened(browser, path) as page:
+        old, new = (page.locator(f".diff .{side} code").first for side in ("removed", "added"))
+        old.hover()
+        expect(old).to_have_attribute("title", "gone in f: from the input; removed by Replace")
+        new.hover()
+        expect(new).to_have_attribute("title", "made in f: made by Replace")
 
 
 def test_change_in_a_long_line_is_visible(browser: Browser, tmp_path: Path) -> None:

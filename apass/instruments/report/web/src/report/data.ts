@@ -38,6 +38,7 @@ interface Index {
   };
   texts: { offset: number[]; base: number[] };
   remarks: [number, number, string, number, number, number, number, string, Record<string, unknown>][];
+  provenance?: Record<string, Record<string, number[]>>;
   names: string[];
   failures: [string, string, string[], string][];
   leftOut: Record<string, number>;
@@ -141,6 +142,10 @@ export function load(index64: string, blob: string): Data {
     remarks: [],
   }));
   for (const [module, failure] of index.moduleFailures) modules[module].failure = failures[failure];
+  for (const [module, table] of Object.entries(index.provenance ?? {})) {
+    const histories = Object.entries(table).map(([name, all]): [string, string[]] => [name, all.map((one) => index.names[one])]);
+    modules[Number(module)].histories = new Map(histories);
+  }
   const runs = makeRuns(index, modules, failures);
   modules.forEach(summarize);
   const columns = index.bodies;

@@ -31,12 +31,24 @@ export function Detail({ data, state, update }: Props) {
     );
   }
   return (
-    <section class="column detail" aria-label="Detail">
+    <section class="column detail" aria-label="Detail" onMouseOver={(event) => addHistory(event, run.module.histories)}>
       <Head run={run} isLive={data.isLive} />
       {run.failure && <FailureCard failure={run.failure} />}
       <Panes data={data} run={run} state={state} update={update} />
     </section>
   );
+}
+
+const NAME = /[%@]?[\w$./:-]*[\w$]/g;
+const MOST_HISTORIES = 8; // of one line
+
+/** Show, as the title of a line, which passes touched the nodes that it names. */
+function addHistory(event: MouseEvent, histories: Map<string, string[]> | undefined): void {
+  const line = histories && (event.target as HTMLElement).closest<HTMLElement>(".line code");
+  if (!line) return;
+  const names = line.textContent!.match(NAME) ?? [];
+  const found = new Set(names.flatMap((name) => histories.get(name) ?? []));
+  line.title = [...found].slice(0, MOST_HISTORIES).join("\n");
 }
 
 function Head({ run, isLive }: { run: Run; isLive?: boolean }) {

@@ -62,6 +62,7 @@ export interface Module {
   wall: number;
   changed: number;
   remarks: Remark[];
+  histories?: Map<string, string[]>; // which passes touched a node, by its name
 }
 
 export interface Failure {
