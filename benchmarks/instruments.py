@@ -74,6 +74,8 @@ LOOKING: dict[str, Make] = {
     "DumpTree": lambda folder: apass.instruments.DumpTree(folder / "tree"),
     "DumpIR": lambda folder: apass.instruments.DumpIR(folder / "dump"),
     "ReportInstrument": lambda _: apass.instruments.ReportInstrument(),
+    "ProvenanceInstrument": lambda _: apass.instruments.ProvenanceInstrument(),
+    "LocationCheckInstrument": lambda _: apass.instruments.LocationCheckInstrument(),
 }
 """Instruments that print, check or write modules."""
 
