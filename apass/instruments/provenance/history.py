@@ -74,7 +74,7 @@ class NodeHistory:
 
     @property
     def summary(self) -> str:
-        """The passes that made, changed and removed it, such as `made by Fold; changed by Fuse`."""
+        """The passes that touched it, such as `made by Fold; changed by Fuse`."""
         return _summary(self.touches)
 
     def as_json(self) -> dict[str, Any]:

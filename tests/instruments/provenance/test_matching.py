@@ -5,7 +5,7 @@ from apass.instruments.provenance.matching import Matching, match_nodes
 
 
 def numbered(*texts: str) -> list[Node]:
-    """Return nodes without given names; a text may name the numbers of its operands: `add 0 1`."""
+    """Return nodes without given names; in a text, operands follow: `add 0 1`."""
     parts = [text.split() for text in texts]
     return [
         Node(

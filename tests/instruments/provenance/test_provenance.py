@@ -23,7 +23,7 @@ NET: Module = {"main": {"conv": {"op": "Conv"}, "relu": {"op": "Relu"}}, "other"
 
 
 def editing(name: str, **edits: Any) -> apass.Pass[Module]:
-    """Return a pass that sets entries of `main`, and removes those whose value is None."""
+    """Return a pass that sets entries of `main`; None removes one."""
 
     async def edit(func: Func, mod: Module, ctx: apass.PassContext) -> Func:
         await anyio.lowlevel.checkpoint()
