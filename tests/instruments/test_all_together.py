@@ -76,7 +76,8 @@ class _Everything:
         self.memory = instruments.PassMemoryInstrument()
         self.statistics = instruments.StatisticsInstrument()
         self.remarks = instruments.RemarksInstrument()
-        self.report = instruments.ReportInstrument()
+        self.provenance = instruments.ProvenanceInstrument()
+        self.report = instruments.ReportInstrument(provenance=self.provenance)
         self.steps: list[instruments.BisectStep] = []
         self.progress = io.StringIO()
         self.all: list[object] = [
@@ -101,6 +102,8 @@ class _Everything:
             self.memory,
             self.statistics,
             self.remarks,
+            self.provenance,
+            instruments.LocationCheckInstrument(),
             self.report,
         ]
 
@@ -122,6 +125,7 @@ class _Everything:
             "remarks": Counter(map(repr, self.remarks.remarks)),
             "report": Counter((item.module, item.steps, item.status) for item in record.runs),
             "bodies": Counter((item.module, item.steps, item.function, item.status) for item in record.bodies),
+            "provenance": record.provenance,
             "stored texts": len(record.texts),
         }
 

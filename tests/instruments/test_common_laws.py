@@ -18,6 +18,7 @@ from apass.instruments import (
     LoggingInstrument,
     PassTimingInstrument,
     PrintChanged,
+    ProvenanceInstrument,
     RemarksInstrument,
     ReportInstrument,
     ReproducerInstrument,
@@ -204,6 +205,11 @@ def function_timings(folder: Path, log: RecordHandler) -> tuple[object, Callable
     return instrument, read
 
 
+def provenance(folder: Path, log: RecordHandler) -> tuple[object, Callable[[], Any]]:
+    instrument = ProvenanceInstrument()
+    return instrument, lambda: instrument.modules
+
+
 def trace_outline(folder: Path, log: RecordHandler) -> tuple[object, Callable[[], Any]]:
     path = folder / "trace.json"
     return TraceInstrument(path), lambda: outline(read_trace(path))
@@ -211,7 +217,7 @@ def trace_outline(folder: Path, log: RecordHandler) -> tuple[object, Callable[[]
 
 @pytest.mark.parametrize(
     "setup",
-    [log_events, span_tree, pass_timings, function_timings, trace_outline, report_runs],
+    [log_events, span_tree, pass_timings, function_timings, trace_outline, report_runs, provenance],
     ids=lambda f: f.__name__,
 )
 async def test_instrument_installed_twice_records_once(setup: Setup, tmp_path: Path) -> None:
@@ -308,6 +314,7 @@ def reproducers(folder: Path, log: RecordHandler) -> tuple[object, Callable[[], 
         trace_slices,
         report_page,
         statistics,
+        provenance,
         remarks,
         printed_changes,
         dumped_files,

@@ -25,6 +25,9 @@ _LISTS: Final = frozenset({ir.AttributeType.INTS, ir.AttributeType.FLOATS, ir.At
 _FEW: Final = 16
 """Longer lists in attributes have a digest."""
 
+_LONG: Final = 200
+"""Longer texts in attributes have a digest."""
+
 
 def function_nodes(owner: ir.Graph | ir.Function) -> Iterator[Node]:
     """Iterate over the initializers and the nodes of a graph and of its subgraphs.
@@ -79,7 +82,9 @@ def _value(attr: ir.Attr) -> str:
         return "graph"
     values = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (cast("object", value),)
     if len(values) <= _FEW and all(isinstance(item, str | int | float) for item in values):
-        return repr(values if attr.type in _LISTS else values[0])
+        text = repr(values if attr.type in _LISTS else values[0])
+        if len(text) <= _LONG:
+            return text
     return f"#{contents_of_attribute(attr)[:16]}"
 
 

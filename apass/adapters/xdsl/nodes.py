@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from hashlib import blake2b
+from typing import Final
 
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr, UnknownLoc
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -10,6 +12,9 @@ from apass.adapters.xdsl.symbols import copy_of, functions_of
 from apass.core.nodes import Node
 
 __all__ = ["function_nodes", "with_file_locations"]
+
+_LONG: Final = 200
+"""Longer texts of attributes have a digest."""
 
 
 def function_nodes(func: Operation) -> Iterator[Node]:
@@ -65,7 +70,13 @@ def _text(op: Operation) -> str:
 
 
 def _entries(attributes: Mapping[str, Attribute]) -> Iterator[str]:
-    return (f"{name} = {attributes[name]}" for name in sorted(attributes))
+    return (f"{name} = {_shown(attributes[name])}" for name in sorted(attributes))
+
+
+def _shown(attribute: Attribute) -> str:
+    """Return the text of an attribute, or a digest if it is long."""
+    text = str(attribute)
+    return text if len(text) <= _LONG else f"#{blake2b(text.encode(), digest_size=8).hexdigest()}"
 
 
 def _place(location: Attribute) -> str:

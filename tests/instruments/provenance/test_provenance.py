@@ -1,5 +1,7 @@
 """`ProvenanceInstrument`: the passes that touched each function and node."""
 
+import gc
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,7 +14,7 @@ import apass
 from apass import relay
 from apass.executors import ProcessExecutor, ThreadExecutor
 from apass.instruments import NodeHistory, Provenance, ProvenanceInstrument
-from tests.helpers import file_passes
+from tests.helpers import file_passes, xdsl_modules
 
 pytestmark = pytest.mark.anyio
 
@@ -53,6 +55,14 @@ async def provenance_of(mod: Any, *passes: apass.Pass[Any]) -> Provenance:
     async with apass.PassContext(instruments=[instrument]):
         await apass.Sequential(list(passes))(mod)
     return instrument.provenance()
+
+
+def relay_module() -> Any:
+    return relay.IRModule.from_expr(relay.Function([], relay.const(1.0)))
+
+
+def xdsl_module() -> Any:
+    return xdsl_modules.module(xdsl_modules.SUMS)
 
 
 def shown(history: NodeHistory) -> list[str]:
@@ -136,6 +146,26 @@ async def test_failed_run_keeps_the_chain() -> None:
         with pytest.raises(ValueError, match="no"):
             await apass.Sequential([editing("Make", a=1), apass.module_pass(fail, opt_level=0)])(NET)
     assert shown(instrument.provenance().find("a")[0]) == ["made 0:sequential/0:Make"]
+
+
+@pytest.mark.parametrize("make", [relay_module, xdsl_module], ids=lambda make: make.__name__)
+async def test_instrument_does_not_keep_modules_alive(make: Callable[[], Any]) -> None:
+    instrument = ProvenanceInstrument()
+    mod = make()
+    references = [weakref.ref(mod)]
+
+    def copy(mod: Any, ctx: apass.PassContext) -> Any:
+        adapter = apass.adapter_for(mod)
+        result = adapter.isolate(mod, [name for name, _ in adapter.functions(mod)])
+        references.append(weakref.ref(result))
+        return result
+
+    async with apass.PassContext(instruments=[instrument]):
+        await apass.Sequential([apass.module_pass(copy, opt_level=0)] * 3)(mod)
+    del mod
+    gc.collect()
+    assert [reference() for reference in references] == [None] * 4
+    assert len(instrument.modules) == 1
 
 
 async def test_conversion_makes_all_nodes() -> None:
