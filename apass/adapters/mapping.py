@@ -138,7 +138,7 @@ class DictAdapter(BaseAdapter[Module, Any]):
         """
         for key, value in _entries(func):
             is_named = isinstance(func, dict)
-            name = str(key) if is_named else f"[{key}]"
+            name = key if isinstance(key, str) else f"[{key!r}]"
             yield Node(name=name, text=_node_text(value), is_named=is_named, has_location=False)
 
     def strategy(self) -> Any:

@@ -1,7 +1,7 @@
 """The `apass.Node` values of ONNX graphs, and artificial locations."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, cast
 
 import onnx_ir as ir
@@ -37,32 +37,45 @@ def function_nodes(owner: ir.Graph | ir.Function) -> Iterator[Node]:
     """
     graphs = nested_graphs(owner)
     counts = Counter(node.name for graph in graphs for node in graph)
+    taken = {""}
     numbers: Counter[str] = Counter()
+
+    def unique(candidates: Iterable[str], kind: str) -> tuple[str, bool]:
+        """Return a name, and whether it is given."""
+        # The subgraphs of an If may use the same names, and a node may have the name of an initializer.
+        name = next((name for name in candidates if name not in taken), None)
+        given = name is not None
+        while name is None or name in taken:
+            name = f"{kind}#{numbers[kind]}"
+            numbers[kind] += 1
+        taken.add(name)
+        return name, given
+
     for graph in graphs:
-        for name, value in graph.initializers.data.items():
-            tensor = value.const_value
-            if tensor is not None:
-                yield _initializer(name, tensor)
+        for initializer, value in graph.initializers.data.items():
+            if value.const_value is not None:
+                name, given = unique((initializer,), "initializer")
+                yield _initializer(name, initializer, value.const_value, is_named=given)
         for node in graph:
             made = tuple(value.name for value in node.outputs if value.name)
-            given = node.name if node.name and counts[node.name] == 1 else next(iter(made), "")
+            own = (node.name,) if node.name and counts[node.name] == 1 else ()
+            name, given = unique((*own, *made), node.op_type)
             yield Node(
-                name=given or f"{node.op_type}#{numbers[node.op_type]}",
+                name=name,
                 text=_text(node),
                 operands=tuple("" if value is None else value.name or "" for value in node.inputs),
                 results=made,
                 location=_location(node),
-                is_named=bool(given),
+                is_named=given,
             )
-            numbers[node.op_type] += not given
 
 
-def _initializer(name: str, tensor: ir.TensorProtocol) -> Node:
+def _initializer(name: str, value: str, tensor: ir.TensorProtocol, *, is_named: bool) -> Node:
     is_short = tensor.size <= 1 and not isinstance(tensor, ir.StringTensor)
     # `repr` of an array rounds.
     contents = tensor.numpy().tolist() if is_short else f"#{tensor_digest(tensor)[:16]}"
     text = f"initializer {tensor.dtype.name}{list(tensor.shape)} {contents}"
-    return Node(name=name, text=text, results=(name,), has_location=False)
+    return Node(name=name, text=text, results=(value,), is_named=is_named, has_location=False)
 
 
 def _text(node: ir.Node) -> str:

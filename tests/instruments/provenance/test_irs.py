@@ -71,6 +71,23 @@ def test_onnx_text_shows_attributes_and_weights() -> None:
     assert shown[2:] == ["a = LeakyRelu{alpha=0.5}(x)", "b = Mul(a, w)", "y = Add(b, v)"]
 
 
+def test_onnx_names_of_branches_are_unique() -> None:
+    graph = """g (bool c, float[2] x) => (float[2] y) {
+        y = If (c) <
+            then_branch = then () => (float[2] a) { [n] a = Relu (x) },
+            else_branch = other () => (float[2] a) <float[1] b = {1}> { [b] a = Add (x, b) }
+        >
+    }"""
+    mod = onnx_models.model_of(graph)
+    nodes = nodes_of(apass.adapter_for(mod), mod.graph)
+    assert [(node.name, node.text.partition(" ")[0]) for node in nodes] == [
+        ("y", "If{else_branch=graph,"),
+        ("n", "Relu"),
+        ("b", "initializer"),
+        ("a", "Add"),
+    ]
+
+
 def test_onnx_location_is_that_of_exporter() -> None:
     mod = onnx_models.model_of(ONNX)
     next(iter(mod.graph)).metadata_props["pkg.torch.onnx.stack_trace"] = "net.py:7"
