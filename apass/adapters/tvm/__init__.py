@@ -217,6 +217,11 @@ class TVMAdapter:
         bindings: Any = import_module("apass.adapters.tvm.nodes")
         yield from bindings.function_nodes(func)
 
+    def with_locations(self, mod: IRModule) -> IRModule:
+        """Return a module in which each call of a Relax function has a span."""
+        bindings: Any = import_module("apass.adapters.tvm.nodes")
+        return bindings.with_spans(mod)
+
     def shrinkings(self, mod: IRModule) -> Iterator[Shrinking[IRModule]]:
         """Iterate over the parts that can be removed: functions and parts of them."""
         reductions: Any = import_module("apass.adapters.tvm.reductions")

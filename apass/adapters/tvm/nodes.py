@@ -1,13 +1,13 @@
-"""The `apass.Node` values of Relax bindings and of TIR blocks."""
+"""The `apass.Node` values of Relax bindings and TIR blocks, and artificial spans."""
 
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
-from apass.adapters.tvm import BaseFunc, tvm, tvm_ffi
+from apass.adapters.tvm import BaseFunc, IRModule, tvm, tvm_ffi
 from apass.core.nodes import Node
 
-__all__ = ["function_nodes"]
+__all__ = ["function_nodes", "with_spans"]
 
 _relax: Final[Any] = tvm.relax
 _ROOT: Final = "root"
@@ -33,13 +33,35 @@ def function_nodes(func: BaseFunc) -> Iterator[Node]:
             text=text,
             results=(shown,),
             location=_location(item),
-            # Passes over TIR make blocks without spans.
-            has_location=is_relax,
+            # Passes over TIR make blocks without spans, and `with_spans` gives them to calls only.
+            has_location=is_relax and isinstance(item.value, _relax.Call),
             is_named=is_named,
             # TVM compares references to objects by the object.
             identity=item,
             display=f"{shown} = {text}",
         )
+
+
+def with_spans(mod: IRModule) -> IRModule:
+    """Return a module in which each call of a Relax function has a span."""
+    line = 0
+
+    def located(call: Any) -> Any:
+        nonlocal line
+        if call.span is not None:
+            return call
+        line += 1
+        span = tvm.ir.Span(tvm.ir.SourceName("apass"), line, line, 1, 1)
+        return _relax.Call(call.op, call.args, call.attrs, call.ty_args, span)
+
+    result = mod.clone()
+    for var, func in mod.functions_items():
+        if isinstance(func, _relax.Function):
+            result.update_func(
+                result.get_global_var(var.name_hint), tvm_ffi.structural_map(func, (_relax.Call, located))
+            )
+    # It infers the types of the new calls.
+    return _relax.transform.Normalize()(result) if line else mod
 
 
 def _bindings(body: Any) -> Iterator[tuple[str, Any]]:

@@ -179,7 +179,7 @@ def _modules(record: Record) -> Iterable[str]:
 
 
 def _provenance(record: Record, modules: dict[str, int], names: _Names) -> dict[str, dict[str, list[int]]]:
-    """Return the histories of the touched nodes, by module, and by their names and those of their values."""
+    """Return the histories of touched nodes by module, and by their names and values."""
     found: dict[str, dict[str, list[int]]] = {}
     for module, provenance in record.provenance.items():
         table = found.setdefault(str(modules[module]), {}) if module in modules else {}

@@ -1,10 +1,13 @@
 """The nodes of each IR, and what passes do to them and to their locations."""
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from xdsl.dialects import arith
 
 import apass
@@ -14,6 +17,7 @@ from apass.adapters.onnx import private_copy
 from apass.adapters.tvm import from_script, tvm
 from apass.core.nodes import nodes_of
 from apass.instruments import LocationCheckInstrument, Provenance, ProvenanceInstrument
+from apass.relay.integration.adapter import ADAPTER as RELAY
 from tests.helpers import llvm_modules, onnx_models, tvm_modules, xdsl_modules
 
 pytestmark = pytest.mark.anyio
@@ -130,6 +134,31 @@ async def test_broken_relay_node_is_found() -> None:
     # So the other addition still has the same operand, although its number is another one.
     assert touches(found, "add#0") == []
     assert "BreakRelay in main: made without location sigmoid#0" in locations
+
+
+@given(
+    RELAY.strategy(),
+    st.sampled_from(
+        ["FoldConstant", "ToANormalForm", "EliminateCommonSubexpr", "SimplifyExpr", "FuseOps", "ToGraphNormalForm"]
+    ),
+)
+@settings(max_examples=40)
+def test_touches_explain_changes_of_relay(mod: relay.IRModule, name: str) -> None:
+    instrument = ProvenanceInstrument()
+    result = apass.run(
+        apass.parse_pipeline(name), mod, context=apass.PassContext(opt_level=3, instruments=[instrument])
+    )
+    adapter = apass.adapter_for(mod)
+    for function, func in adapter.functions(result):
+        before, after = nodes_of(adapter, adapter.get(mod, function)), nodes_of(adapter, func)
+        nodes = list(instrument.provenance().nodes(function))
+        live = [node for node in nodes if not node.is_removed]
+        assert [node.name for node in live] == [node.name for node in after]
+        kinds = Counter(touch.kind for node in nodes for touch in node.touches)
+        assert kinds["made"] - kinds["removed"] == len(after) - len(before)
+        # What no pass has touched was there before.
+        untouched = Counter(item.text for item, node in zip(after, live, strict=True) if not node.touches)
+        assert untouched <= Counter(item.text for item in before)
 
 
 def test_relay_nodes_are_named_by_let() -> None:
@@ -252,9 +281,20 @@ async def test_tvm_bindings_and_blocks_are_found() -> None:
     assert "tvm.relax.LegalizeOps in first: lost the location of" in locations
 
 
-def test_tvm_has_no_artificial_locations() -> None:
+async def test_tvm_calls_have_artificial_locations() -> None:
+    legalized = await apass.parse_pipeline("tvm.relax.LegalizeOps")(tvm_modules.shared())
+    located = apass.with_locations(legalized)
+    adapter = apass.adapter_for(located)
+    assert adapter.equal(legalized, located)
+    adapter.verify(located)
+    nodes = nodes_of(adapter, located["first"])
+    assert [node.location for node in nodes] == ["apass:1:1", "apass:2:1", "apass:3:1", "apass:4:1"]
+    assert apass.with_locations(located) is located
+
+
+def test_dicts_have_no_artificial_locations() -> None:
     with pytest.raises(apass.AdapterError, match="does not define nodes and with_locations"):
-        apass.with_locations(tvm_modules.shared())
+        apass.with_locations({"f": 1})
 
 
 def test_shared_tvm_nodes_are_equal() -> None:
