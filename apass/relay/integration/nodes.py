@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from copy import copy as copy_of
+from typing import Final
 
 from apass.core.diagnostics import Span
 from apass.core.nodes import Node
@@ -37,8 +38,8 @@ __all__ = ["function_nodes", "with_spans"]
 _NAMES = (Var, GlobalVar, Op, Constructor)
 """Expressions that are names of something else, and so are no nodes."""
 
-_SCALAR = 16
-"""Constants with at most this many characters are shown; larger ones have a digest."""
+_LONG: Final = 64
+"""Longer texts of attributes have a digest."""
 
 
 def function_nodes(func: Function) -> Iterator[Node]:
@@ -84,8 +85,7 @@ def _text(expr: Expr) -> str:
     """Return the contents of a node without its operands and its type."""
     match expr:
         case Constant():
-            shown = str(expr.data).replace("\n", " ")
-            value = shown if expr.data.ndim == 0 and len(shown) <= _SCALAR else f"#{expr.data.digest[:16]}"
+            value = str(expr.data.item()) if expr.data.ndim == 0 else f"#{expr.data.digest[:16]}"
             return f"constant {expr.data.dtype}{list(expr.data.shape)} {value}"
         case Call(attrs=Attrs() as attrs):
             values = [f"{name}={_shown(value)}" for name, value in attrs.non_default()]
@@ -106,7 +106,7 @@ def _text(expr: Expr) -> str:
 def _shown(value: object) -> str:
     """Return one line that differs for different values."""
     text = " ".join(str(value).split())
-    return f"#{fingerprint_value(value)[:16]}" if len(text) > 4 * _SCALAR or hasattr(value, "shape") else text
+    return f"#{fingerprint_value(value)[:16]}" if len(text) > _LONG or hasattr(value, "shape") else text
 
 
 def _operands(expr: Expr) -> tuple[Expr, ...]:
