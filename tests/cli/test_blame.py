@@ -27,6 +27,15 @@ class Break(relay.ExprMutator):
         new = super().visit_call(call)
         return relay.subtract(*new.args) if new.op is relay.op.get("multiply") else new
 """
+FAIL = """
+import apass
+
+@apass.register_pass("my.Fail")
+@apass.module_pass(opt_level=0, name="my.Fail")
+def fail(mod, ctx):
+    "Fail."
+    raise ValueError("no")
+"""
 PROGRAM = """#[version = "0.0.5"]
 def @main(%x: Tensor[(2), float32]) -> Tensor[(2), float32] {
   let %y = exp(%x);
@@ -84,6 +93,13 @@ def test_unknown_name_suggests_near_ones(tmp_path: Path) -> None:
     assert errors == "apass: module 'model.relay' has no node '%zz'; did you mean '%z'?\n"
     status, _, errors = blame(tmp_path, "--node", "%z", "--function", "mein")
     assert (status, errors) == (2, "apass: module 'model.relay' has no function 'mein'; did you mean 'main'?\n")
+
+
+def test_failure_shows_the_nodes_until_then(tmp_path: Path) -> None:
+    (tmp_path / "fail.py").write_text(FAIL)
+    status, output, errors = blame(tmp_path, "--load", "fail.py", "-p", "my.Break,my.Fail", "--node", "%z")
+    assert (status, "changed by 0:sequential/0:Break" in output) == (1, True)
+    assert errors == ("failed model.relay: in pass 'sequential > my.Fail', module 'model.relay'\n    ValueError: no\n")
 
 
 def test_lost_locations_have_exit_status(tmp_path: Path) -> None:

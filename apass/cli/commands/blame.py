@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
+from rich.console import Console
 
 from apass import instruments
 from apass.batch.formats import format_of
-from apass.cli.errors import errors_as_lines, warnings_as_lines
+from apass.cli.errors import errors_as_lines, failure_text, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.exit_status import FAILED
 from apass.cli.inputs import check_model_file
@@ -57,8 +58,9 @@ def blame(
 ) -> None:
     """Print which pass made each node of the result, and which passes changed it.
 
-    Exit status: 0; 1 if --check-locations found a pass that loses or invents locations; 2 if there is no such node,
-    or a pass fails.
+    If a pass fails, the nodes are those of its input.
+
+    Exit status: 0; 1 if a pass fails, or loses or invents locations with --check-locations; 2 if there is no such node.
     """
     with errors_as_lines():
         check_backend(backend)
@@ -69,19 +71,31 @@ def blame(
         provenance, locations = instruments.ProvenanceInstrument(), instruments.LocationCheckInstrument()
         context = make_context(options[0], [passes], [locations if check_locations else provenance])
 
+        # Filled by `work`: `run_until_interrupted` returns no value.
+        failures: list[Exception] = []
+
         async def work() -> None:
             enter_module(model.name)
             async with context:
                 mod: Any = model_format.load(model)
                 # Without artificial locations, those of the file are checked.
-                await passes(with_locations(mod) if check_locations and has_locations(adapter_for(mod)) else mod)
+                mod = with_locations(mod) if check_locations and has_locations(adapter_for(mod)) else mod
+                try:
+                    await passes(mod)
+                except Exception as error:
+                    failures.append(error)
 
         with warnings_as_lines():
             run_until_interrupted(work, backend)
         if check_locations:
-            _show_locations(locations, function, output_format)
+            is_failed = _show_locations(locations, function, output_format)
         else:
+            is_failed = False
             _show(provenance.provenance(model.name), nodes or (), function, output_format, removed=removed)
+        for error in failures:
+            Console(stderr=True, highlight=False, soft_wrap=True).print(failure_text(model.name, error))
+        if failures or is_failed:
+            raise typer.Exit(FAILED)
 
 
 def _show(
@@ -111,20 +125,14 @@ def _show(
 
 def _show_locations(
     check: instruments.LocationCheckInstrument, function: str | None, output_format: OutputFormat
-) -> None:
-    """Print what passes did to locations.
-
-    Raises:
-        Exit: with status 1 if there is anything.
-
-    """
+) -> bool:
+    """Print what passes did to locations, and return whether there is anything."""
     results = [item for item in check.results if function in (None, item.function)]
     for item in results:
         if output_format is OutputFormat.JSON:
             print_json(item.as_json())
         else:
             echo(str(item))
-    if results:
-        raise typer.Exit(FAILED)
-    if output_format is OutputFormat.TEXT:
+    if not results and output_format is OutputFormat.TEXT:
         echo("no pass lost or invented a location")
+    return bool(results)
