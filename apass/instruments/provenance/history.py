@@ -26,6 +26,8 @@ class Touch:
     """The node afterwards, or before it was removed; empty for a function."""
     evidence: Evidence | None = None
     """Why a changed node is taken for the same one; None otherwise, and for a function."""
+    former: str = ""
+    """The name before, if the pass changed it."""
 
     @property
     def pass_name(self) -> str:
@@ -39,6 +41,8 @@ class Touch:
             values["text"] = self.text
         if self.evidence:
             values["matched_by"] = self.evidence
+        if self.former:
+            values["former_name"] = self.former
         return values
 
 
@@ -160,7 +164,8 @@ class Provenance(Displayed):
     def find(self, name: str, function: str | None = None) -> Sequence[NodeHistory]:
         """Return the nodes of a name, or that make a value of this name.
 
-        Several functions may have a node of one name. A name may also be that of removed nodes, which come last.
+        Several functions may have a node of one name. Removed nodes come last. If no node has the name, those that had
+        it before a pass renamed them are returned.
 
         Raises:
             UnknownNodeError: if there is none; the message suggests near names.
@@ -170,6 +175,8 @@ class Provenance(Displayed):
             self.function(function)
         nodes = list(self.nodes(function))
         found = [node for node in nodes if name == node.name or name in node.results]
+        if not found:
+            found = [node for node in nodes if any(touch.former == name for touch in node.touches)]
         if found:
             return sorted(found, key=lambda node: node.is_removed)
         names = dict.fromkeys(known for node in nodes for known in (node.name, *node.results))
@@ -220,5 +227,6 @@ def _lines(touches: Sequence[Touch]) -> Iterator[str]:
         yield f"  {_FROM_INPUT}"
     width = max((len(touch.position.text) for touch in touches), default=0)
     for touch in touches:
-        evidence = f"  (matched by {touch.evidence})" if touch.evidence else ""
+        former = f", was {touch.former}" if touch.former else ""
+        evidence = f"  (matched by {touch.evidence}{former})" if touch.evidence else ""
         yield f"  {touch.kind:<7} by {touch.position.text:<{width}}  {touch.text}{evidence}"

@@ -104,7 +104,7 @@ class _Search:
         changed: set[int] = set()
         for index, (other, evidence) in self._pairs.items():
             new, old = self._after[index], self._before[other]
-            is_renamed = new.is_named and old.is_named and new.name != old.name
+            is_renamed = (new.is_named or old.is_named) and new.name != old.name
             # The same object has the same text and the same operands.
             is_other = evidence != "identity" and (
                 new.text != old.text or new_references.of(new) != old_references.of(old)

@@ -140,7 +140,9 @@ def _chain(old: _Function, node: Node, index: int, matching: Matching, position:
     past = old.chains[other]
     if index not in matching.changed:
         return past
-    return (*past, Touch(position=position, kind="changed", text=_line(node), evidence=evidence))
+    before = old.nodes[other]
+    former = before.name if before.is_named and before.name != node.name else ""
+    return (*past, Touch(position=position, kind="changed", text=_line(node), evidence=evidence, former=former))
 
 
 def _past(function: str, node: Node, chain: Touches, position: Position) -> NodeHistory:

@@ -103,6 +103,17 @@ async def test_nodes_have_whole_chains() -> None:
     )
 
 
+async def test_renamed_node_is_found_by_former_name() -> None:
+    found = await provenance_of(NET, editing("Rename", relu=None, act={"op": "Relu"}))
+    (node,) = found.find("relu")
+    assert node.render() == (
+        "act  in main\n"
+        '  {"op": "Relu"}\n'
+        "  from the input\n"
+        '  changed by 0:sequential/0:Rename  {"op": "Relu"}  (matched by contents, was relu)'
+    )
+
+
 async def test_functions_have_chains() -> None:
     add = changing("Add", lambda mod: {**mod, "helper": {"x": 1}})
     drop = changing("Drop", lambda mod: {name: func for name, func in mod.items() if name != "helper"})
