@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from apass.core.diagnostic_context import DiagnosticContext
     from apass.core.diagnostics import Diagnostic, DiagnosticLevel, Span
     from apass.core.info import PassInfo
-    from apass.core.instrument import PassInstrument, pass_instrument
+    from apass.core.instrument import PassInstrument, PassWork, pass_instrument
     from apass.core.ir_plugin import Comparison, IRPlugin, Measures, Proof, register_plugin
     from apass.core.named_callables import list_callables, register_callable, unregister_callable
     from apass.core.nodes import Node, with_locations
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         AnswersError,
         ApassError,
         BisectError,
+        BreakpointError,
         BudgetExceededError,
         CircuitOpenError,
         ConfigTypeError,
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
         PassRegistrationError,
         PassResultError,
         PassTimeoutError,
+        PauseError,
         PipelineCycleError,
         PipelineSyntaxError,
         PluginError,
@@ -141,7 +143,7 @@ else:
             "apass.core.diagnostic_context": ["DiagnosticContext"],
             "apass.core.diagnostics": ["Diagnostic", "DiagnosticLevel", "Span"],
             "apass.core.info": ["PassInfo"],
-            "apass.core.instrument": ["PassInstrument", "pass_instrument"],
+            "apass.core.instrument": ["PassInstrument", "PassWork", "pass_instrument"],
             "apass.core.ir_plugin": ["Comparison", "IRPlugin", "Measures", "Proof", "register_plugin"],
             "apass.core.named_callables": ["list_callables", "register_callable", "unregister_callable"],
             "apass.core.nodes": ["Node", "with_locations"],
@@ -167,6 +169,7 @@ else:
                 "AnswersError",
                 "ApassError",
                 "BisectError",
+                "BreakpointError",
                 "BudgetExceededError",
                 "CircuitOpenError",
                 "ConfigTypeError",
@@ -189,6 +192,7 @@ else:
                 "PassRegistrationError",
                 "PassResultError",
                 "PassTimeoutError",
+                "PauseError",
                 "PipelineCycleError",
                 "PipelineSyntaxError",
                 "PluginError",
@@ -253,6 +257,7 @@ __all__ = [
     "BaseAdapter",
     "BisectError",
     "Bisected",
+    "BreakpointError",
     "BudgetExceededError",
     "CacheExplanation",
     "CacheState",
@@ -306,6 +311,8 @@ __all__ = [
     "PassRegistrationError",
     "PassResultError",
     "PassTimeoutError",
+    "PassWork",
+    "PauseError",
     "PipelineCycleError",
     "PipelineExtension",
     "PipelineSyntaxError",

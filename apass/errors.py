@@ -14,6 +14,7 @@ __all__ = [
     "AnswersError",
     "ApassError",
     "BisectError",
+    "BreakpointError",
     "BudgetExceededError",
     "CircuitOpenError",
     "ConfigTypeError",
@@ -35,6 +36,7 @@ __all__ = [
     "PassRegistrationError",
     "PassResultError",
     "PassTimeoutError",
+    "PauseError",
     "PipelineCycleError",
     "PipelineSyntaxError",
     "PluginError",
@@ -246,6 +248,14 @@ class DiagnosticError(ApassError):
 
 class BisectError(ApassError, ValueError):
     """A bisection is impossible: the input is already bad, or the result is good."""
+
+
+class BreakpointError(ApassError, ValueError):
+    """The text of a breakpoint has none of the known forms."""
+
+
+class PauseError(ApassError, RuntimeError):
+    """A command for a pause that has ended, or that is not possible there."""
 
 
 class AnalysisError(ApassError, LookupError):

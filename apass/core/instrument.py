@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache, partial
-from typing import Any, Final, TypeVar, cast, overload
+from typing import Any, Final, Protocol, TypeVar, cast, overload
 from weakref import WeakSet
 
 from apass.core.info import PassInfo
@@ -19,6 +19,7 @@ __all__ = [
     "FunctionHooks",
     "Hooks",
     "PassInstrument",
+    "PassWork",
     "find_hook",
     "instrument_name",
     "pass_instrument",
@@ -29,11 +30,24 @@ InstrumentT = TypeVar("InstrumentT")
 HookResult = Awaitable[None] | None
 """The result of a hook: None or an awaitable."""
 
+
+class PassWork(Protocol):
+    """The work of a pass, as a `run_around_pass` receives it."""
+
+    def __call__(self, mod: Any, pass_: Any = None, /) -> Awaitable[Any]:
+        """Run the pass on `mod` and return the new module.
+
+        It may be called any number of times. If `pass_` is given, it runs in place of the pass.
+        """
+        ...
+
+
 HOOKS: Final[dict[str, tuple[str, ...]]] = {
     "enter_pass_ctx": (),
     "exit_pass_ctx": (),
     "should_run": ("mod", "info"),
     "run_before_pass": ("mod", "info"),
+    "run_around_pass": ("mod", "info", "work"),
     "run_after_pass": ("mod", "info"),
     "run_after_pass_failed": ("mod", "info", "error"),
     "run_after_step": ("run", "start", "end"),
@@ -99,6 +113,15 @@ class PassInstrument:
 
     def run_before_pass(self, mod: Any, info: PassInfo) -> HookResult:
         """Handle the start of a pass on `mod`."""
+
+    def run_around_pass(self, mod: Any, info: PassInfo, work: PassWork) -> Any:
+        """Return the module that the pass makes of `mod`: usually `await work(mod)`.
+
+        It is called between `run_before_pass` and `run_after_pass` of all instruments. It may skip the pass by not
+        calling `work`, run it again, run another pass in its place, or return another module. Such a result is not
+        stored. Of two instruments, the hook of the first one receives that of the second as its `work`.
+        """
+        return work(mod)
 
     def run_after_pass(self, mod: Any, info: PassInfo) -> HookResult:
         """Handle the module that the pass returned."""
@@ -263,6 +286,8 @@ class Hooks:
     """`(index, hook)` of each `should_run`."""
     before: tuple[tuple[int, Callable[..., Any]], ...]
     """`(index, hook)` of each `run_before_pass`."""
+    around: tuple[tuple[int, Callable[..., Any]], ...]
+    """`(index, hook)` of each `run_around_pass`."""
     after: tuple[tuple[int, Callable[..., Any]], ...]
     """`(index, hook)` of each `run_after_pass`."""
     failed: tuple[tuple[int, Callable[..., Any]], ...]
@@ -314,6 +339,7 @@ class Hooks:
             instruments=sequence,
             should_run=_indexed_hooks(sequence, "should_run"),
             before=_indexed_hooks(sequence, "run_before_pass"),
+            around=_indexed_hooks(sequence, "run_around_pass"),
             after=_indexed_hooks(sequence, "run_after_pass"),
             failed=_indexed_hooks(sequence, "run_after_pass_failed"),
             steps=_hooks(sequence, "run_after_step"),
@@ -328,7 +354,7 @@ class Hooks:
         )
 
 
-NO_HOOKS: Final = Hooks((), (), (), (), (), (), None, False, (), (), (), (), (), ())
+NO_HOOKS: Final = Hooks((), (), (), (), (), (), (), None, False, (), (), (), (), (), ())
 """The hooks of no instruments. It is a single object, so that the runner can test for it by identity."""
 
 

@@ -4,12 +4,12 @@ import json
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from apass.core.named_callables import find_callable
+from apass.core.named_callables import find_callable, value_text
 from apass.errors import (
     PassDefinitionError,
     PassNotAllowedError,
@@ -23,7 +23,7 @@ from apass.passes.registry import Recipe, find_recipe
 from apass.passes.sequential import Sequential
 from apass.util.typed_values import BARE_WORD, Bare, Entries
 
-__all__ = ["UnknownPassSyntaxError", "as_pass", "parse_pipeline"]
+__all__ = ["UnknownPassSyntaxError", "as_pass", "parse_pipeline", "replace_options"]
 
 R = TypeVar("R")
 
@@ -87,6 +87,40 @@ def parse_pipeline(text: str, *, allow: Iterable[str] | None = None) -> Sequenti
     if len(passes) == 1 and elements[0].name == "Sequential" and isinstance(passes[0], Sequential):
         return passes[0]
     return Sequential(passes)
+
+
+def replace_options(pass_: Pass[Any], options: Mapping[str, object] | str) -> Pass[Any]:
+    """Return a registered pass with other values of some options.
+
+    Parameters:
+        pass_: the pass.
+        options: the options to set, as a mapping or as in the text of a pipeline: `times=3,name=b`.
+
+    Raises:
+        TypeError: if `pass_` or a value has no text.
+        PipelineSyntaxError: if the text of the options does not parse, or an option is unknown or invalid.
+        UnknownPassError: if the pass is not registered.
+
+    >>> import apass
+    >>> pass_ = parse_pipeline("Repeat{times=3,name=r}(Sequential)").passes[0]
+    >>> print(replace_options(pass_, "times=5"))
+    Repeat{times=5,name=r}(Sequential)
+
+    """
+    if not isinstance(options, str):
+        options = ",".join(f"{key}={value_text(value)}" for key, value in options.items())
+    # The new options are part of the text that an error shows, and the others are not.
+    old = _Parser(pass_.text()).element()
+    text = f"{old.name}{{{options}}}" if options.strip() else old.name
+    parser = _Parser(text)
+    new = parser.element()
+    if parser.next.kind != "end":
+        raise parser.error(f"expected the end of the options, not {parser.next.shown()}")
+    keys = {option.key for option in new.options}
+    others = [replace(option, position=0, value_position=0) for option in old.options if option.key not in keys]
+    return _Builder(text, None).make(
+        replace(new, options=[*others, *new.options], passes=old.passes, passes_position=new.position)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from apass.core.instrument import NO_HOOKS, Hooks, instrument_name
 from apass.core.run import Run, RunCursor, note_whereabouts
 from apass.core.tracebacks import hidden_in_pytest, hide_runner_frames
 from apass.errors import PassResultError
-from apass.runner.error_policy import with_deadline
+from apass.runner.error_policy import note_failure, with_deadline
 from apass.runner.hook_time import HookTime
 from apass.runner.result_cache import with_module_cache
 from apass.runner.step_hooks import StepHooks
@@ -116,8 +116,9 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope, cursor: Ru
                 # The cursor keeps the times until a hook requests the run: most passes between hooks need none.
                 item = cursor.item
                 (item if type(item) is Run else cursor).started = perf_counter()
-            is_bare = scope.is_plain and not hooks.steps
-            result = (pass_.transform if is_bare else _wrapped(pass_, scope, hooks, cursor))(mod, ctx)
+            is_bare = scope.is_plain and not hooks.steps and not hooks.around
+            wrap = _with_around_hooks if hooks.around else _wrapped
+            result = (pass_.transform if is_bare else wrap(pass_, scope, hooks, cursor))(mod, ctx)
         kind: type[Any] = type(mod)
         if type(result) is _COROUTINE or (type(result) is not kind and is_awaitable(result)):
             result = await result
@@ -131,7 +132,8 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope, cursor: Ru
             changes = CHANGES.get()
             if changes is not None:
                 changes.record(pass_.info.name, cursor)
-            if pass_.preserves:
+            # With `run_around_pass`, the result may be no result of the pass.
+            if pass_.preserves and not hooks.around:
                 await _carry_analyses(pass_, mod, result, scope)
         # Re-read the hooks: the pass may have called `override_instruments`.
         latest = state.hooks
@@ -167,7 +169,7 @@ def _wrapped(
     pass_: Runnable[ModT], scope: PassScope, hooks: Hooks, cursor: RunCursor
 ) -> Callable[[ModT, PassContext], Any]:
     """Return the work of a pass in the wrappers that pass, scope and hooks require."""
-    # Innermost first: cache, deadline, step hooks.
+    # Innermost first: cache, deadline, step hooks, hooks around the work.
     work: Callable[[ModT, PassContext], Any] = pass_.transform
     store = scope.state.store
     key = None if store is None else pass_.cache_key(scope.ctx)
@@ -178,6 +180,49 @@ def _wrapped(
     if hooks.steps:
         work = _with_step_hooks(work, hooks, cursor)
     return work
+
+
+def _with_around_hooks(
+    pass_: Runnable[ModT], scope: PassScope, hooks: Hooks, cursor: RunCursor
+) -> Callable[[ModT, PassContext], Any]:
+    """Return the work of a pass as the `run_around_pass` hooks see it."""
+
+    async def run(mod: ModT, ctx: PassContext) -> Any:
+        # A result that is not that of the pass itself for `mod`.
+        is_altered = True
+        own: Any = None
+
+        async def run_pass(module: ModT, other: Runnable[ModT] | None = None, /) -> Any:
+            nonlocal own, is_altered
+            runnable = pass_ if other is None else other
+            outcome = _wrapped(runnable, scope, hooks, cursor)(module, ctx)
+            result = await outcome if is_awaitable(outcome) else outcome
+            _check_module(result, runnable.info)
+            if runnable.preserves and result is not module:
+                await _carry_analyses(runnable, module, result, scope)
+            own, is_altered = result, module is not mod or other is not None
+            return result
+
+        work: Callable[..., Awaitable[Any]] = run_pass
+        for index, hook in reversed(hooks.around):
+            work = partial(_call_around_hook, hook, hooks.instruments[index], pass_.info, work)
+        result = await work(mod)
+        if is_altered or result is not own:
+            # A surrounding pass must not be stored with it.
+            note_failure()
+        return result
+
+    return run
+
+
+async def _call_around_hook(
+    hook: Callable[..., Any], instrument: object, info: PassInfo, work: Callable[..., Awaitable[Any]], mod: Any
+) -> Any:
+    label = f"run_around_pass of instrument {instrument_name(instrument)!r}"
+    result = await await_once(hook(mod, info, work), label)
+    if result is None:
+        raise PassResultError(f"{label} returned None for pass {info.name!r}; return the result of `await work(mod)`")
+    return result
 
 
 def _with_step_hooks(

@@ -7,11 +7,11 @@ from typing import Final
 
 import anyio
 
+from apass.concurrency.signal import Signal
 from apass.external.policy import Rate
 from apass.external.rate_limiter import RateLimiter
 from apass.service.errors import OptimizerClosedError, QueueFullError
 from apass.service.limits import Limits
-from apass.service.signal import Signal
 
 __all__ = ["Admission"]
 

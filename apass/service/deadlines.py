@@ -6,8 +6,8 @@ from typing import Final
 
 import anyio
 
+from apass.concurrency.signal import Signal
 from apass.service.live_job import LiveJob
-from apass.service.signal import Signal
 
 __all__ = ["Deadlines"]
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 import anyio
 from anyio.abc import TaskGroup
 
+from apass.concurrency.signal import Signal
 from apass.errors import BudgetExceededError, WorkerLostError
 from apass.service.deadlines import Deadlines
 from apass.service.endings import Ending, Endings
@@ -21,7 +22,6 @@ from apass.service.jobs import JobFailure, JobRecord, JobState
 from apass.service.limits import Limits
 from apass.service.live_job import LiveJob
 from apass.service.runners import JobRunner
-from apass.service.signal import Signal
 from apass.service.store_health import StoreHealth
 from apass.service.work import INLINE, SMALL, Work, WorkResult, describe_failure, memory_hint, remove_files
 

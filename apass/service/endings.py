@@ -8,11 +8,11 @@ from pathlib import Path
 from time import time
 from typing import Any, Final
 
+from apass.concurrency.signal import Signal
 from apass.service.errors import JobsUnavailableError
 from apass.service.job_store import Blob, JobChange, JobStore, blob_of_file
 from apass.service.jobs import JobFailure, JobState
 from apass.service.live_job import LiveJob
-from apass.service.signal import Signal
 from apass.service.store_health import StoreHealth
 from apass.service.work import WorkResult, describe_failure
 

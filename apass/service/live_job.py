@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import anyio
 
+from apass.concurrency.signal import Signal
 from apass.service.jobs import JobEvent, JobRecord, JobState
-from apass.service.signal import Signal
 
 __all__ = ["ATTEMPT", "LiveJob", "Observe", "state_data"]
 

@@ -18,6 +18,7 @@ from anyio.lowlevel import current_token
 from anyio.to_thread import run_sync
 
 from apass.batch.formats import suffixes
+from apass.concurrency.signal import Signal
 from apass.core.adapter import adapter_by_name, adapter_for, run_in_thread_if_safe, type_name
 from apass.core.context import PassContext
 from apass.core.executor import ExecutorChoice, check_executor, executor_in_force
@@ -56,7 +57,6 @@ from apass.service.live_job import LiveJob
 from apass.service.memory_jobs import MemoryJobStore
 from apass.service.runners import JobRunner, LocalRunner, RemoteRunner
 from apass.service.scratch_folder import scratch_folder
-from apass.service.signal import Signal
 from apass.service.work import INLINE, Work
 from apass.util.checks import check_methods, check_type
 from apass.util.text import shorten

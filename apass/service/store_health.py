@@ -5,9 +5,9 @@ from typing import Final
 
 import anyio
 
+from apass.concurrency.signal import Signal
 from apass.service.errors import JobsUnavailableError
 from apass.service.job_store import JobStore
-from apass.service.signal import Signal
 
 __all__ = ["StoreHealth"]
 

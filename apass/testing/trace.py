@@ -15,7 +15,12 @@ __all__ = ["FUNCTION_HOOKS", "PASS_HOOKS", "RecordingInstrument", "assert_trace"
 
 __tracebackhide__ = hidden_assertion
 
-PASS_HOOKS: Final = tuple(name for name in HOOKS if name.endswith("_ctx") or "info" in HOOKS[name])
+PASS_HOOKS: Final = tuple(
+    name
+    for name in HOOKS
+    # `run_around_pass` changes how a pass runs.
+    if name != "run_around_pass" and (name.endswith("_ctx") or "info" in HOOKS[name])
+)
 """The hooks of contexts and of passes."""
 FUNCTION_HOOKS: Final = ("run_before_function", "run_after_function", "run_after_function_failed")
 """The hooks around the bodies of function passes."""

@@ -5,8 +5,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import wraps
 from typing import Any
 
+from apass.concurrency.signal import Signal
 from apass.service import JobRecord, JobsUnavailableError, MemoryJobStore
-from apass.service.signal import Signal
 
 __all__ = ["DurableStore", "FaultyStore"]
 

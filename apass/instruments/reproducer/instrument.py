@@ -11,32 +11,20 @@ import anyio
 from anyio.to_thread import run_sync
 
 from apass.core.adapter import adapter_for
-from apass.core.answers import ANSWERS_FILE, Answer
+from apass.core.answers import Answer
 from apass.core.context import PassContext
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.portable import remote_run
 from apass.core.position import Position, PositionTracker
-from apass.core.run import Run, RunNote, Whereabouts, current_run
-from apass.core.user_modules import loaded_user_modules
-from apass.errors import ApassError, WorkerLostError
-from apass.instruments.answers import answers_text
-from apass.instruments.reproducer.folder import (
-    ContextSettings,
-    Failure,
-    Reproducer,
-    dump_module,
-    read_reproducer,
-    versions,
-    write_reproducer,
-)
+from apass.core.run import Run, RunNote, current_run
+from apass.errors import WorkerLostError
+from apass.instruments.reproducer.capture import AnswersByRun, backend_name, capture, rest_text
+from apass.instruments.reproducer.folder import read_reproducer, write_reproducer
 from apass.instruments.reproducer.running import RunningInputs, recover_inputs
 from apass.instruments.support.paths import FolderNames, file_name
-from apass.instruments.verify import VerifyInstrument
-from apass.instruments.verify_outputs import VerifyOutputsInstrument
 from apass.passes.base import Pass
-from apass.passes.sequential import Sequential
-from apass.pipelines.resume import is_row, rest_of
+from apass.pipelines.resume import is_row
 
 __all__ = ["ReproducerInstrument"]
 
@@ -84,8 +72,7 @@ class ReproducerInstrument:
         self._names = FolderNames()
         self._positions = PositionTracker()
         self._written: list[Path] = []
-        self._answers: WeakKeyDictionary[Run, list[Answer]] = WeakKeyDictionary()
-        """The answers that each running pass asked for."""
+        self._answers = AnswersByRun()
         self._running = RunningInputs(self._base)
         self._inputs: WeakKeyDictionary[Run, Path] = WeakKeyDictionary()
         """The folders with the inputs of the passes that run."""
@@ -168,7 +155,7 @@ class ReproducerInstrument:
         self._positions.begin(run)
         position = self._positions.position(run)
         if position is not None:
-            written = _reproducer(mod, run, position, PassContext.current(), _backend(), None, error)
+            written = capture(mod, run, position, PassContext.current(), backend_name(), None, error)
             folder = self.reproducer_dir / write_reproducer(self._folder(position), *written).relative_to(self._base)
             with self._lock:
                 self._written.append(folder)
@@ -210,12 +197,7 @@ class ReproducerInstrument:
 
     def on_answer(self, answer: Answer) -> None:
         """Keep the answer until the passes that asked for it have ended."""
-        runs = () if answer.run is None else (answer.run.body_of or answer.run).lineage
-        with self._lock:
-            for run in runs:
-                # A Sequential asks for nothing itself. It would keep the answers of all passes.
-                if not isinstance(run.pass_, Sequential):
-                    self._answers.setdefault(run.body_of or run, []).append(answer)
+        self._answers.add(answer)
 
     async def run_after_pass_failed(self, mod: Any, info: PassInfo, error: BaseException) -> None:
         """Write the folder, unless an inner pass has already written one for this error."""
@@ -239,23 +221,23 @@ class ReproducerInstrument:
             error.add_note(_FolderNote(f"reproducer: {folder}", run))
 
     async def _write(self, mod: Any, run: Run, position: Position, error: Exception) -> Path:
-        ctx, backend = PassContext.current(), _backend()
-        rest, answers = _rest(run, position, ctx), self._answers.get(run, [])
+        ctx, backend = PassContext.current(), backend_name()
+        rest, answers = rest_text(run, position, ctx), self._answers.of(run)
 
         def write() -> Path:
-            written = _reproducer(mod, run, position, ctx, backend, rest, error, answers)
+            written = capture(mod, run, position, ctx, backend, rest, error, answers)
             return write_reproducer(self._folder(position), *written)
 
         # An adapter that is not thread-safe is called on the event loop, which blocks it.
         return await run_sync(write) if adapter_for(mod).thread_safe else write()
 
     async def _write_input(self, mod: Any, run: Run, position: Position) -> None:
-        ctx, backend = PassContext.current(), _backend()
-        rest = _rest(run, position, ctx)
+        ctx, backend = PassContext.current(), backend_name()
+        rest = rest_text(run, position, ctx)
 
         def write() -> Path:
             lost = WorkerLostError("the process ended while the pass ran")
-            reproducer, data, _, _ = _reproducer(mod, run, position, ctx, backend, rest, lost)
+            reproducer, data, _, _ = capture(mod, run, position, ctx, backend, rest, lost)
             return self._running.write(self._name(position), reproducer, data)
 
         # A folder that is written after a cancellation would look like that of a pass that has ended its process.
@@ -275,76 +257,6 @@ class _FolderNote(RunNote):
     """A note that names the reproducer folder of an error."""
 
     __slots__ = ()
-
-
-def _reproducer(
-    mod: Any,
-    run: Run,
-    position: Position,
-    ctx: PassContext,
-    backend: str,
-    rest: str | None,
-    error: Exception,
-    answers: Sequence[Answer] = (),
-) -> tuple[Reproducer, bytes | None, Exception, bytes]:
-    pass_: Any = run.pass_
-    trouble: list[str] = []
-    pipeline, data, file, facts = None, None, None, None
-    try:
-        pipeline = run.info.name if pass_ is None else str(pass_.text())
-    except TypeError as reason:
-        trouble.append(f"the pass has no text: {reason}")
-    try:
-        suffix, data, facts = dump_module(mod)
-        file = file_name(f"module{suffix}")
-    except Exception as reason:  # adapters raise anything; the rest of the reproducer must still be written
-        trouble.append(f"the module could not be written: {type(reason).__name__}: {reason}")
-    reproducer = Reproducer(
-        pass_name=run.info.name,
-        pipeline=pipeline,
-        rest=rest,
-        defined_in=None if pass_ is None else getattr(pass_, "__module__", None),
-        loaded=tuple(module.source for module in loaded_user_modules()),
-        module=position.module,
-        position=position.text,
-        function=_function(error, run),
-        failure=Failure.of(error),
-        context=ContextSettings.of(ctx),
-        verify=next((item.when for item in ctx.instruments if isinstance(item, VerifyInstrument)), None),
-        verify_outputs=next((item.mode for item in ctx.instruments if isinstance(item, VerifyOutputsInstrument)), None),
-        backend=backend,
-        versions=dict(versions()),
-        module_type=f"{type(mod).__module__}:{type(mod).__qualname__}",
-        module_file=file,
-        answers_file=ANSWERS_FILE if answers else None,
-        facts=facts,
-        trouble="; ".join(trouble) or None,
-    )
-    return reproducer, data, error, answers_text(answer.as_text() for answer in answers).encode()
-
-
-def _rest(run: Run, position: Position, ctx: PassContext) -> str | None:
-    """Return the text of the remaining passes, or None if it is unknown."""
-    outermost: Any = run.lineage[-1].pass_
-    if outermost is None:
-        return None
-    try:
-        return str(rest_of(outermost, position, ctx))
-    except (ApassError, TypeError):
-        return None
-
-
-def _backend() -> str:
-    """Return the name of the current event loop, `asyncio` or `trio`."""
-    return anyio.get_cancelled_exc_class().__module__.partition(".")[0]
-
-
-def _function(error: BaseException, run: Run) -> str | None:
-    """Return the function whose body raised an error, from the runner's note."""
-    for note in getattr(error, "__notes__", ()):
-        if isinstance(note, Whereabouts) and note.run.body_of is run:
-            return note.run.function
-    return None
 
 
 def _has_folder(error: BaseException, run: Run) -> bool:

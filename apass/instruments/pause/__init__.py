@@ -1,0 +1,1 @@
+"""Pauses between passes: breakpoints, stepping, and `PauseInstrument`."""
