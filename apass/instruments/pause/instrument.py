@@ -472,10 +472,10 @@ class PauseInstrument:
         return reason
 
     def _stepping_of(self, run: Run) -> Stepping:
-        return self._stepping.get(run.lineage[-1], RUNNING)
+        return self._stepping.get(_outermost(run), RUNNING)
 
     def _set_stepping(self, run: Run, stepping: Stepping) -> None:
-        self._stepping[run.lineage[-1]] = stepping
+        self._stepping[_outermost(run)] = stepping
 
     def _frame_above(self, run: Run) -> _Frame | None:
         parent = run.parent
@@ -490,6 +490,13 @@ class PauseInstrument:
 
 def _breakpoint(value: Breakpoint | str) -> Breakpoint:
     return parse_breakpoint(value) if isinstance(value, str) else value
+
+
+def _outermost(run: Run) -> Run:
+    """Return the run of the outermost pass."""
+    outermost = run.lineage[-1]
+    # The parent of a body is that of its pass.
+    return outermost.body_of or outermost
 
 
 def _is_within(reported: BaseException, error: BaseException) -> bool:

@@ -140,7 +140,7 @@ class Pause:
 
     @property
     def is_open(self) -> bool:
-        """Whether the pause waits for a command; False after one, and after a cancellation of the run."""
+        """Whether the pause waits for a command: no command came, and no cancellation."""
         return self.reply.is_open
 
     def step(self) -> None:
