@@ -57,7 +57,10 @@ class Paused:
 async def run_paused(
     pass_: apass.Pass[Any], mods: Mapping[str, Any], pauses: PauseInstrument, commands: Sequence[Command] = ()
 ) -> Paused:
-    """Run a pass on modules at once, and answer each pause by the next command; in the end, continue."""
+    """Run a pass on modules at once, and answer each pause by the next command.
+
+    If no command is left, continue.
+    """
     paused, left = Paused(), list(commands)
 
     async def follow() -> None:
@@ -85,7 +88,7 @@ async def run_paused(
 async def paused(
     pass_: apass.Pass[Any], commands: Sequence[Command] = (), *breakpoints: str, mod: Any = None
 ) -> Paused:
-    """Run a pass on one module as `run_paused`; without breakpoints, pause at its begin."""
+    """Run a pass on one module; without breakpoints, pause where it begins."""
     pauses = PauseInstrument(breakpoints)
     if not breakpoints:
         pauses.interrupt()

@@ -108,7 +108,7 @@ async def test_concurrent_pauses_are_open_together() -> None:
 
 
 async def test_cancellation_ends_pauses() -> None:
-    pauses = PauseInstrument(["pass:*"])
+    pauses, seen = PauseInstrument(["pass:*"]), list[Pause]()
     async with anyio.create_task_group() as tasks:
 
         async def run() -> None:
@@ -116,8 +116,9 @@ async def test_cancellation_ends_pauses() -> None:
                 await PIPELINE({"f": 1})
 
         tasks.start_soon(run)
-        pause = await taken(pauses)
+        seen.append(await taken(pauses))
         tasks.cancel_scope.cancel()
+    (pause,) = seen
     assert not pause.is_open
     assert pauses.open_pauses == ()
     with pytest.raises(apass.PauseError, match="the pause has ended"):
