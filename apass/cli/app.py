@@ -22,6 +22,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "diff": "Compare two recorded runs, or two pipelines on some models.",
         "blame": "Print which pass made each node of the result, and which passes changed it.",
         "bisect": "Find the first pass, and its function, that makes a check of the model fail.",
+        "debug": "Step through a pipeline in the terminal, and change modules on the way.",
         "plan": "Print the passes that would run, in order, and the reason for each skipped pass.",
         "replay": "Run the failed pass of a reproducer on the recorded module and context.",
         "reduce": "Write a smaller model and pipeline that fail, or that a check rejects.",

@@ -124,6 +124,8 @@ class IRPlugin(Generic[ModT]):
     """
     separator: str = ""
     """The line between the modules in one file, for `--split-input-file`; empty if a file contains one module."""
+    text_suffix: str = ""
+    """The suffix with which `load` and the function that saves use a text, for an editor; by default the first one."""
     copies_unchanged: bool = True
     """Whether the file of a module that does not change is copied; False for text, which is written as `save` does."""
 

@@ -49,5 +49,6 @@ PLUGIN: Final = IRPlugin(
     compare_outputs=_compare_outputs,
     measure=_measure,
     companions=external_files,
+    text_suffix=".onnxtxt",
 )
 """The plug-in: models of onnx_ir, in files with their external weights."""

@@ -13,7 +13,7 @@ import anyio
 
 from apass.concurrency.signal import Signal
 from apass.core.answers import Answer
-from apass.core.context import PassContext
+from apass.core.context import PassContext, waiting_for
 from apass.core.info import PassInfo
 from apass.core.instrument import PassWork, pass_instrument
 from apass.core.position import Position, PositionTracker
@@ -442,7 +442,8 @@ class PauseInstrument:
     async def _hold(self) -> None:
         """Wait while another module is paused, if other modules stop."""
         while self._open and self.others == "stop" and not self._is_closed:
-            await self._resumed.wait()
+            with waiting_for("a paused module"):
+                await self._resumed.wait()
 
     def _reason_before(self, run: Run, mod: Any) -> str | None:
         """Return why a module pauses before a pass, None if it does not."""

@@ -1,0 +1,1 @@
+"""The debugger in a terminal, `apass debug`."""

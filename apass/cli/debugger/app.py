@@ -1,0 +1,365 @@
+"""`DebuggerApp`: the screen of `apass debug`, and its keys."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar, Final
+
+from anyio import create_task_group
+
+from apass.cli.debugger.editing import Edited, edit_module, editor_command, run_editor
+from apass.cli.debugger.session import DebugSession
+from apass.core.adapter import adapter_for, run_in_thread_if_safe
+from apass.display.blocks import Block
+from apass.display.modules import describe_diff, describe_module
+from apass.errors import ApassError, MissingExtraError
+from apass.instruments.pause.pause import Pause
+from apass.util.printable import printable
+from apass.util.text import count_of, text_of_error
+
+try:
+    from rich.text import Text
+    from textual import events
+    from textual.app import App, ComposeResult, SuspendNotSupported
+    from textual.binding import Binding, BindingType
+    from textual.containers import Horizontal, ScrollableContainer, Vertical
+    from textual.widgets import Footer, RichLog, Static, TabbedContent, TabPane
+
+    from apass.cli.debugger.widgets import PassTreeView, Prompt, TaskTable
+    from apass.display.terminal import render_rich
+except ModuleNotFoundError as _error:
+    raise MissingExtraError(f"the debugger needs textual ({_error}): pip install 'apass[debug]'") from _error
+
+__all__ = ["DebuggerApp"]
+
+_REFRESH: Final = 0.25
+"""Seconds between two updates of the waits."""
+_CONTEXT: Final = 3
+"""Unchanged lines around a change in the diff."""
+
+_WHERE: Final[Mapping[str, str]] = MappingProxyType(
+    {"before": "before", "after": "after", "failed": "after the error of", "waiting": "during the wait of"}
+)
+"""Where a module is paused, by the stage."""
+
+
+class DebuggerApp(App[None]):
+    """Shows a `DebugSession`, and gives its pauses the commands of the user.
+
+    Textual runs on asyncio, and so do the passes. The session runs in a task of its own, so that a pass can neither
+    block the keys by waiting, nor end with the screen.
+    """
+
+    CSS = """
+    #where { height: 2; padding: 0 1; background: $boost; }
+    #left { width: 40%; }
+    #passes { height: 2fr; }
+    #tasks { height: 1fr; border-top: solid $primary; }
+    #message { height: auto; max-height: 6; padding: 0 1; }
+    .body { padding: 0 1; width: auto; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s", "resume('step')", "step"),
+        Binding("n", "resume('next')", "next"),
+        Binding("f", "resume('finish')", "finish"),
+        Binding("c", "resume('continue_')", "continue"),
+        Binding("k", "skip", "skip"),
+        Binding("e", "edit", "edit"),
+        Binding("r", "rerun", "rerun"),
+        Binding("w", "write", "write"),
+        Binding("b", "breakpoint", "break"),
+        Binding("p", "interrupt", "pause"),
+        Binding("m", "other_module", "module", show=False),
+        Binding("o", "others", "others"),
+        Binding("q", "quit", "quit"),
+        Binding("ctrl+c", "quit", "quit", show=False, priority=True),
+    ]
+    ENABLE_COMMAND_PALETTE = False
+
+    def __init__(self, session: DebugSession) -> None:
+        super().__init__()
+        self.title = "apass debug"
+        self.session: Final = session
+        """The run."""
+        self.pause: Pause | None = None
+        """The pause that is shown and gets the commands."""
+        self._rendered: Pause | None = None
+        self._edited: tuple[Pause, bytes] | None = None
+        """The text of the last edit that was no module."""
+        self._is_editing = False
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether a pause or the end of the run is shown completely; for tests."""
+        if self.pause is not None:
+            return self.pause.is_open and self._rendered is self.pause
+        return self.session.is_over and not self._is_editing
+
+    def compose(self) -> ComposeResult:
+        """Create the widgets."""
+        yield Static(id="where", markup=False)
+        with Horizontal():
+            with Vertical(id="left"):
+                yield PassTreeView(self.session.tree, id="passes")
+                yield TaskTable(id="tasks")
+            with TabbedContent(initial="module", id="tabs"):
+                with TabPane("Module", id="module"), ScrollableContainer():
+                    yield Static(id="module-text", classes="body", markup=False)
+                with TabPane("Diff", id="diff"), ScrollableContainer():
+                    yield Static(id="diff-text", classes="body", markup=False)
+                with TabPane("Breakpoints", id="breakpoints"):
+                    yield Static(id="breakpoints-text", classes="body", markup=False)
+                with TabPane("Output", id="output"):
+                    yield RichLog(id="output-text", wrap=True)
+        yield Static(id="message", markup=False)
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Begin to follow the run."""
+        self.begin_capture_print(self)
+        self.query_one(PassTreeView).focus()
+        self._show_breakpoints()
+        self._show_where()
+        self.set_interval(_REFRESH, self._refresh)
+        self.run_worker(self._follow(), exit_on_error=True)
+
+    def on_print(self, event: events.Print) -> None:
+        """Show what a pass prints."""
+        text = printable(event.text.rstrip("\n"), "\n\t")
+        if text:
+            self.query_one("#output-text", RichLog).write(Text(text))
+
+    async def _follow(self) -> None:
+        """Show each pause, and the end of models."""
+
+        async def follow_pauses() -> None:
+            # The iteration takes the pauses in order, but the user may prefer another of the open ones.
+            async for _ in self.session.pauses:
+                await self._show_next()
+
+        async def follow_session() -> None:
+            while not self.session.is_over:
+                await self.session.news.wait()
+                self._refresh()
+            await self._show_next()
+
+        async with create_task_group() as tasks:
+            tasks.start_soon(follow_pauses)
+            tasks.start_soon(follow_session)
+
+    async def _show_next(self) -> None:
+        """Show the first open pause, unless one is shown."""
+        if self.pause is None or not self.pause.is_open:
+            self.pause = next(iter(self.session.pauses.open_pauses), None)
+            await self._show_pause()
+        self._refresh()
+
+    async def _show_pause(self) -> None:
+        """Show the modules of the pause."""
+        self._show_where()
+        pause = self.pause
+        if pause is None:
+            return
+        before, after = pause.before, pause.after
+        self._set_text("#module-text", await _described(pause.module, lambda: describe_module(pause.module)))
+        diff = "there is no result yet" if after is None else ""
+        if after is None:
+            self._set_text("#diff-text", diff)
+        else:
+            block = await _described(after, lambda: describe_diff(before, after, _CONTEXT))
+            self._set_text("#diff-text", block)
+        if pause.error is not None:
+            self._say(f"{type(pause.error).__name__}: {text_of_error(pause.error)}", "red")
+        self.query_one(PassTreeView).select(pause.run)
+        self._rendered = pause
+
+    def _refresh(self) -> None:
+        """Show what runs and what waits now."""
+        if self.pause is not None and not self.pause.is_open:
+            self.pause = None
+            self.run_worker(self._show_next())
+        paused = {pause.run: pause for pause in self.session.pauses.open_pauses}
+        active = self.session.pauses.activity.running()
+        self.query_one(PassTreeView).show(paused.keys(), active)
+        self.query_one(TaskTable).show(paused, active)
+        self._show_where()
+
+    def _show_where(self) -> None:
+        """Show where the module is paused, and how many models are left."""
+        pause, session = self.pause, self.session
+        if pause is None:
+            first = "finished" if session.is_over else "running"
+            if session.is_over and session.errors:
+                first += f": {count_of(len(session.errors), 'model')} failed"
+        else:
+            module = "" if pause.position.module is None else f"{pause.position.module}: "
+            first = f"{module}paused {_WHERE[pause.stage]} {pause.info.name} ({pause.reason})"
+        count = len(session.pauses.open_pauses)
+        more = f", {count} paused (m: the next one)" if count > 1 else ""
+        second = "" if pause is None else pause.position.text
+        left = f"{count_of(session.unfinished, 'model')} left{more}; others {session.pauses.others}"
+        self.query_one("#where", Static).update(Text(f"{printable(first)}\n{printable(second or left)}", no_wrap=True))
+        self.sub_title = left
+
+    def _show_breakpoints(self) -> None:
+        listed = "\n".join(printable(str(item)) for item in self.session.pauses.breakpoints)
+        self._set_text("#breakpoints-text", listed or "no breakpoints; press b to add one")
+
+    def _set_text(self, selector: str, content: Block | str) -> None:
+        rendered = Text(content) if isinstance(content, str) else render_rich(content)
+        self.query_one(selector, Static).update(rendered)
+
+    def _say(self, text: str, style: str = "") -> None:
+        self.query_one("#message", Static).update(Text(printable(text, "\n"), style=style))
+
+    def _command(self, command: Callable[[Pause], object]) -> bool:
+        """Give the pause a command; show its error, and return whether there was none."""
+        pause = self._open_pause()
+        if pause is None:
+            return False
+        try:
+            command(pause)
+        except (ApassError, TypeError) as error:
+            self._say(str(error), "red")
+            return False
+        self._say("")
+        self.pause = None
+        self.run_worker(self._show_next())
+        return True
+
+    def _open_pause(self) -> Pause | None:
+        if self.pause is None or not self.pause.is_open:
+            self._say("no module is paused; press p to pause at the next pass", "yellow")
+            return None
+        return self.pause
+
+    def action_resume(self, command: str) -> None:
+        """Continue the module by a command without arguments."""
+        self._command(lambda pause: getattr(pause, command)())
+
+    def action_skip(self) -> None:
+        """Skip the pass."""
+        self._command(Pause.skip)
+
+    def action_interrupt(self) -> None:
+        """Pause at the next pass that begins or ends."""
+        self.session.pauses.interrupt()
+        self._say("pausing at the next pass")
+
+    def action_others(self) -> None:
+        """Let other modules go on during a pause, or stop."""
+        pauses = self.session.pauses
+        pauses.others = "stop" if pauses.others == "run" else "run"
+        self._say(f"during a pause, other modules {pauses.others}")
+        self._show_where()
+
+    async def action_other_module(self) -> None:
+        """Show the next of several pauses."""
+        pauses = self.session.pauses.open_pauses
+        if self.pause in pauses:
+            self.pause = pauses[(pauses.index(self.pause) + 1) % len(pauses)]
+            await self._show_pause()
+
+    def action_rerun(self) -> None:
+        """Ask for options, and run the pass again."""
+
+        def rerun(options: str | None) -> None:
+            if options is not None:
+                self._command(lambda pause: pause.rerun(options.strip()))
+
+        if self._open_pause() is not None:
+            self.push_screen(Prompt("run the pass again with options, such as times=3; empty for the same"), rerun)
+
+    def action_breakpoint(self) -> None:
+        """Ask for a breakpoint, and add it, or remove it if there is one."""
+
+        def change(text: str | None) -> None:
+            if not text:
+                return
+            pauses = self.session.pauses
+            try:
+                if text in map(str, pauses.breakpoints):
+                    pauses.remove(text)
+                    self._say(f"removed {text}")
+                else:
+                    self._say(f"added {pauses.add(text)}")
+            except ApassError as error:
+                self._say(str(error), "red")
+            self._show_breakpoints()
+
+        kinds = "pass:NAME function:NAME module:NAME changed:FUNCTION text:TEXT error wait:SECONDS"
+        self.push_screen(Prompt(f"add or remove a breakpoint: {kinds}"), change)
+
+    def action_write(self) -> None:
+        """Ask for a folder, and write the reproducer."""
+
+        async def write(pause: Pause, folder: str) -> None:
+            try:
+                written = await pause.save(folder)
+            except (ApassError, OSError) as error:
+                self._say(f"cannot write {folder}: {error}", "red")
+            else:
+                self._say(f"written: {written}; to run it: apass replay {written}")
+
+        def begin(folder: str | None) -> None:
+            if folder and (pause := self._open_pause()) is not None:
+                self.run_worker(write(pause, folder))
+
+        if self._open_pause() is not None:
+            self.push_screen(Prompt("write a reproducer to the folder", "reproducer"), begin)
+
+    async def action_edit(self) -> None:
+        """Edit the module in the editor of the user."""
+        pause = self._open_pause()
+        if pause is None or self._is_editing:
+            return
+        data = self._edited[1] if self._edited is not None and self._edited[0] is pause else None
+        self._edited, self._is_editing = None, True
+        # The keys of the editor must not wait for this handler.
+        self.run_worker(self._edit(pause, data))
+
+    async def _edit(self, pause: Pause, data: bytes | None) -> None:
+        try:
+            edited = await edit_module(pause.module, self._run_editor, data)
+        except Exception as error:  # adapters raise anything
+            self._say(text_of_error(error), "red")
+        else:
+            self._take(pause, edited)
+        finally:
+            self._is_editing = False
+
+    def _take(self, pause: Pause, edited: Edited) -> None:
+        """Continue with what came out of the editor."""
+        if edited.error is not None:
+            self._edited = (pause, edited.data)
+            reason = f"{type(edited.error).__name__}: {text_of_error(edited.error)}"
+            self._say(f"the text is no module; press e to edit it again: {reason}", "red")
+        elif edited.mod is None:
+            self._say("the module is unchanged")
+        elif pause is not self.pause:
+            self._say("the pause has ended during the edit; nothing was changed", "red")
+        elif self._command(lambda current: current.replace(edited.mod)):
+            self._say("the module was replaced")
+
+    async def _run_editor(self, path: Path) -> None:
+        command = editor_command()
+        try:
+            # Modules go on during the edit, and must not draw over the editor.
+            with self.batch_update(), self.suspend():
+                await run_editor(command, path)
+        except SuspendNotSupported:
+            # An editor with a window of its own needs no terminal.
+            await run_editor(command, path)
+
+    async def action_quit(self) -> None:
+        """End the run and the program."""
+        self.session.stop()
+        self.exit()
+
+
+async def _described(mod: Any, describe: Callable[[], Block]) -> Block | str:
+    """Return a description of a module, or why there is none."""
+    try:
+        return await run_in_thread_if_safe(adapter_for(mod), mod, describe)
+    except Exception as error:  # adapters raise anything
+        return f"the module cannot be shown: {type(error).__name__}: {text_of_error(error)}"
