@@ -1,5 +1,6 @@
 """`DebuggerApp`: the screen of `apass debug`, and its keys."""
 
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -25,7 +26,7 @@ try:
     from textual.containers import Horizontal, ScrollableContainer, Vertical
     from textual.widgets import Footer, RichLog, Static, TabbedContent, TabPane
 
-    from apass.cli.debugger.widgets import PassTreeView, Prompt, TaskTable
+    from apass.cli.debugger.widgets import Notice, PassTreeView, Prompt, TaskTable
     from apass.display.terminal import render_rich
 except ModuleNotFoundError as _error:
     raise MissingExtraError(f"the debugger needs textual ({_error}): pip install 'apass[debug]'") from _error
@@ -59,19 +60,21 @@ class DebuggerApp(App[None]):
     .body { padding: 0 1; width: auto; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("s", "resume('step')", "step"),
-        Binding("n", "resume('next')", "next"),
-        Binding("f", "resume('finish')", "finish"),
-        Binding("c", "resume('continue_')", "continue"),
-        Binding("k", "skip", "skip"),
-        Binding("e", "edit", "edit"),
-        Binding("r", "rerun", "rerun"),
-        Binding("w", "write", "write"),
-        Binding("b", "breakpoint", "break"),
-        Binding("p", "interrupt", "pause"),
-        Binding("m", "other_module", "module", show=False),
-        Binding("o", "others", "others"),
-        Binding("q", "quit", "quit"),
+        Binding("s", "resume('step')", "step", tooltip="step to the next pass that begins or ends"),
+        Binding("n", "resume('next')", "next", tooltip="run past the pass; after it, to the next one of its level"),
+        Binding("f", "resume('finish')", "finish", tooltip="run to the end of the pass around it"),
+        Binding("c", "resume('continue_')", "continue", tooltip="run to the next breakpoint"),
+        Binding("k", "skip", "skip", tooltip="skip the pass: its input becomes its result"),
+        Binding("e", "edit", "edit", tooltip="edit the input of the pass, or after it its result, in $EDITOR"),
+        Binding("r", "rerun", "rerun", tooltip="run the pass again, with other options if you like"),
+        Binding("w", "write", "write", tooltip="write the input, the pass and its context as a reproducer"),
+        Binding("b", "breakpoint", "break", tooltip="add a breakpoint, or remove it"),
+        Binding("p", "interrupt", "pause", tooltip="pause at the next pass that begins or ends"),
+        Binding("d", "diff", "diff", tooltip="show the diff, or the module again"),
+        Binding("m", "other_module", "module", tooltip="show the next of several paused modules", show=False),
+        Binding("o", "others", "others", tooltip="let other modules run during a pause, or stop them", show=False),
+        Binding("q", "quit", "quit", tooltip="cancel what runs, and quit"),
+        Binding("question_mark", "keys", "keys", tooltip="list the keys", key_display="?"),
         Binding("ctrl+c", "quit", "quit", show=False, priority=True),
     ]
     ENABLE_COMMAND_PALETTE = False
@@ -86,14 +89,17 @@ class DebuggerApp(App[None]):
         self._rendered: Pause | None = None
         self._edited: tuple[Pause, bytes] | None = None
         """The text of the last edit that was no module."""
-        self._is_editing = False
+        self._is_busy = False
+        """Whether a module is edited or written."""
 
     @property
     def is_settled(self) -> bool:
         """Whether a pause or the end of the run is shown completely; for tests."""
+        if self._is_busy:
+            return False
         if self.pause is not None:
             return self.pause.is_open and self._rendered is self.pause
-        return self.session.is_over and not self._is_editing
+        return self.session.is_over
 
     def compose(self) -> ComposeResult:
         """Create the widgets."""
@@ -112,7 +118,7 @@ class DebuggerApp(App[None]):
                 with TabPane("Output", id="output"):
                     yield RichLog(id="output-text", wrap=True)
         yield Static(id="message", markup=False)
-        yield Footer()
+        yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
         """Begin to follow the run."""
@@ -161,13 +167,15 @@ class DebuggerApp(App[None]):
         if pause is None:
             return
         before, after = pause.before, pause.after
-        self._set_text("#module-text", await _described(pause.module, lambda: describe_module(pause.module)))
-        diff = "there is no result yet" if after is None else ""
-        if after is None:
-            self._set_text("#diff-text", diff)
-        else:
-            block = await _described(after, lambda: describe_diff(before, after, _CONTEXT))
-            self._set_text("#diff-text", block)
+        module = await _described(pause.module, lambda: describe_module(pause.module))
+        diff: Block | str = "there is no result yet"
+        if after is not None:
+            diff = await _described(after, lambda: describe_diff(before, after, _CONTEXT))
+        if self.pause is not pause:
+            # Another pause is shown meanwhile.
+            return
+        self._set_text("#module-text", module)
+        self._set_text("#diff-text", diff)
         if pause.error is not None:
             self._say(f"{type(pause.error).__name__}: {text_of_error(pause.error)}", "red")
         self.query_one(PassTreeView).select(pause.run)
@@ -293,28 +301,42 @@ class DebuggerApp(App[None]):
     def action_write(self) -> None:
         """Ask for a folder, and write the reproducer."""
 
-        async def write(pause: Pause, folder: str) -> None:
-            try:
-                written = await pause.save(folder)
-            except (ApassError, OSError) as error:
-                self._say(f"cannot write {folder}: {error}", "red")
-            else:
-                self._say(f"written: {written}; to run it: apass replay {written}")
-
         def begin(folder: str | None) -> None:
-            if folder and (pause := self._open_pause()) is not None:
-                self.run_worker(write(pause, folder))
+            if folder and not self._is_busy and (pause := self._open_pause()) is not None:
+                self._is_busy = True
+                self.run_worker(self._write(pause, folder))
 
         if self._open_pause() is not None:
             self.push_screen(Prompt("write a reproducer to the folder", "reproducer"), begin)
 
-    async def action_edit(self) -> None:
+    async def _write(self, pause: Pause, folder: str) -> None:
+        try:
+            written = await pause.save(folder)
+        except (ApassError, OSError) as error:
+            self._say(f"cannot write {folder}: {error}", "red")
+        else:
+            self._say(f"written: {written}; to run it: apass replay {shlex.quote(str(written))}")
+        finally:
+            self._is_busy = False
+
+    def action_diff(self) -> None:
+        """Show the diff, or the module again."""
+        tabs = self.query_one("#tabs", TabbedContent)
+        tabs.active = "module" if tabs.active == "diff" else "diff"
+
+    def action_keys(self) -> None:
+        """List all keys."""
+        bindings = [binding for binding in self.BINDINGS if isinstance(binding, Binding) and binding.tooltip]
+        lines = [f"{binding.key_display or binding.key}  {binding.tooltip}" for binding in bindings]
+        self.push_screen(Notice("\n".join([*lines, "", "Escape closes this list"])))
+
+    def action_edit(self) -> None:
         """Edit the module in the editor of the user."""
         pause = self._open_pause()
-        if pause is None or self._is_editing:
+        if pause is None or self._is_busy:
             return
         data = self._edited[1] if self._edited is not None and self._edited[0] is pause else None
-        self._edited, self._is_editing = None, True
+        self._edited, self._is_busy = None, True
         # The keys of the editor must not wait for this handler.
         self.run_worker(self._edit(pause, data))
 
@@ -326,7 +348,7 @@ class DebuggerApp(App[None]):
         else:
             self._take(pause, edited)
         finally:
-            self._is_editing = False
+            self._is_busy = False
 
     def _take(self, pause: Pause, edited: Edited) -> None:
         """Continue with what came out of the editor."""

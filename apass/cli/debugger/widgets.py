@@ -18,7 +18,7 @@ from apass.instruments.pause.pause import Pause
 from apass.instruments.support.activity import ActiveRun
 from apass.util.printable import printable
 
-__all__ = ["PassTreeView", "Prompt", "TaskTable"]
+__all__ = ["Notice", "PassTreeView", "Prompt", "TaskTable"]
 
 _STYLES: Final[dict[PassState, str]] = {
     "to come": "dim",
@@ -159,3 +159,21 @@ class Prompt(ModalScreen[str | None]):
     def action_cancel(self) -> None:
         """Return nothing."""
         self.dismiss(None)
+
+
+class Notice(ModalScreen[None]):
+    """Shows a text until Escape."""
+
+    CSS = """
+    Notice { align: center bottom; }
+    Notice > Static { background: $surface; border-top: solid $primary; padding: 0 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark", "dismiss", "close")]
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text: Final = text
+
+    def compose(self) -> ComposeResult:
+        """Create the text."""
+        yield Static(self._text, markup=False)

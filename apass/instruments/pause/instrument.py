@@ -43,13 +43,15 @@ _ACTIVITY_HOOKS: Final = (
 class _Frame:
     """A pass that runs."""
 
-    __slots__ = ("latest", "position", "reported", "run", "waited")
+    __slots__ = ("changes", "latest", "position", "reported", "run", "waited")
 
     def __init__(self, run: Run, position: Position, mod: Any) -> None:
         self.run: Final = run
         self.position: Final = position
         self.latest = mod
         """The input, or what the last pass returned that this one has called."""
+        self.changes: list[tuple[Any, Any]] = []
+        """The modules before and after each change that the pass made itself before it called another one."""
         self.reported: BaseException | None = None
         """The error of a pass within it for which the module was paused."""
         self.waited: set[WaitBreakpoint] = set()
@@ -270,6 +272,9 @@ class PauseInstrument:
         if run is None or run in self._frames or self._is_closed or self._thread != get_ident():
             return await work(mod)
         frame = self._frames[run] = _Frame(run, self._positions.begin(run), mod)
+        above = self._frame_above(run)
+        if above is not None and above.latest is not mod:
+            above.changes.append((above.latest, mod))
         if self._watch_waits:
             self.activity.begin(run)
         has_failed = True
@@ -280,7 +285,6 @@ class PauseInstrument:
             if self._watch_waits:
                 self.activity.end(run, failed=has_failed)
             del self._frames[run]
-        above = self._frame_above(run)
         if above is not None:
             above.latest = result
         return result
@@ -462,7 +466,8 @@ class PauseInstrument:
         reason = self._reason_to_step(self._stepping_of(frame.run).stops_after(frame.run), frame.run)
         if reason is not None:
             return reason
-        reached = reached_after(self._breakpoints, frame.run, frame.latest, result)
+        changes = frame.changes if result is frame.latest else [*frame.changes, (frame.latest, result)]
+        reached = reached_after(self._breakpoints, frame.run, changes)
         return None if reached is None else str(reached)
 
     def _reason_to_step(self, is_step: bool, run: Run) -> str | None:

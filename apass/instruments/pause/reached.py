@@ -38,21 +38,21 @@ def reached_before(breakpoints: Iterable[Breakpoint], run: Run, mod: Any) -> Bre
     return None
 
 
-def reached_after(breakpoints: Iterable[Breakpoint], run: Run, before: Any, after: Any) -> Breakpoint | None:
-    """Return the first breakpoint that the change made by a pass reaches, or None.
+def reached_after(breakpoints: Iterable[Breakpoint], run: Run, changes: Iterable[tuple[Any, Any]]) -> Breakpoint | None:
+    """Return the first breakpoint that the changes made by a pass reach, or None.
 
-    `before` is what the pass had before its own work: its input, or what the last pass returned that it called.
+    Each of `changes` consists of the modules before and after some work of the pass itself.
     """
     pass_: Any = run.pass_
     # A combinator returns what one of its passes returned, not always the last one: see Race.
-    if after is before or (pass_ is not None and any(pass_.branches())):
+    if pass_ is not None and any(pass_.branches()):
         return None
     wanted = [item for item in breakpoints if isinstance(item, ChangedBreakpoint | TextBreakpoint)]
     if not wanted:
         return None
-    pairs = ModuleDiff.of(before, after).pairs.items()
+    texts = [text for change in changes for text in ModuleDiff.of(*change).pairs.items()]
     for item in wanted:
-        for name, (old, new) in pairs:
+        for name, (old, new) in texts:
             if isinstance(item, TextBreakpoint):
                 is_reached = item.text in new and item.text not in old
             else:

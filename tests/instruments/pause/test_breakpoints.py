@@ -91,6 +91,14 @@ async def test_change_after_inner_pass_is_own() -> None:
     assert (await paused(Outer, [], "changed:g")).log == ["after 0:Outer changed:g"]
 
 
+async def test_change_before_inner_pass_is_own() -> None:
+    @apass.module_pass(opt_level=0)
+    async def Outer(mod: Module, ctx: apass.PassContext) -> Module:
+        return await Keep({**mod, "g": 0})
+
+    assert (await paused(Outer, [], "changed:g")).log == ["after 0:Outer changed:g"]
+
+
 async def test_text_pauses_where_it_appears() -> None:
     run = await paused(PIPELINE, [], "text:9")
     assert run.log == ["after 0:sequential/1:inner/0:pauses.Square text:9"]
