@@ -65,6 +65,11 @@ class Debugger:
         await self._pilot.press("enter")
         await self.settled()
 
+    def open_tab(self, name: Literal["module", "diff", "breakpoints", "output"]) -> None:
+        """Show a tab."""
+        tabs: Any = self.app.query_one("#tabs")
+        tabs.active = name
+
     async def settled(self) -> None:
         """Wait until a pause or the end of the run is shown."""
         await self._pilot.pause()

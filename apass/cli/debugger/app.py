@@ -19,6 +19,7 @@ from apass.util.printable import printable
 from apass.util.text import count_of, text_of_error
 
 try:
+    from rich.console import RenderableType
     from rich.text import Text
     from textual import events
     from textual.app import App, ComposeResult, SuspendNotSupported
@@ -91,6 +92,16 @@ class DebuggerApp(App[None]):
         """The text of the last edit that was no module."""
         self._is_busy = False
         """Whether a module is edited or written."""
+        # A query would search the screen on top, which may be a prompt.
+        self._where = Static(id="where", markup=False)
+        self._passes = PassTreeView(session.tree, id="passes")
+        self._tasks = TaskTable(id="tasks")
+        self._tabs = TabbedContent(initial="module", id="tabs")
+        self._module = Static(id="module-text", classes="body", markup=False)
+        self._diff = Static(id="diff-text", classes="body", markup=False)
+        self._breakpoints = Static(id="breakpoints-text", classes="body", markup=False)
+        self._output = RichLog(id="output-text", wrap=True)
+        self._message = Static(id="message", markup=False)
 
     @property
     def is_settled(self) -> bool:
@@ -102,28 +113,25 @@ class DebuggerApp(App[None]):
         return self.session.is_over
 
     def compose(self) -> ComposeResult:
-        """Create the widgets."""
-        yield Static(id="where", markup=False)
+        """Arrange the widgets."""
+        yield self._where
         with Horizontal():
             with Vertical(id="left"):
-                yield PassTreeView(self.session.tree, id="passes")
-                yield TaskTable(id="tasks")
-            with TabbedContent(initial="module", id="tabs"):
-                with TabPane("Module", id="module"), ScrollableContainer():
-                    yield Static(id="module-text", classes="body", markup=False)
-                with TabPane("Diff", id="diff"), ScrollableContainer():
-                    yield Static(id="diff-text", classes="body", markup=False)
-                with TabPane("Breakpoints", id="breakpoints"):
-                    yield Static(id="breakpoints-text", classes="body", markup=False)
+                yield self._passes
+                yield self._tasks
+            with self._tabs:
+                for title, text in (("Module", self._module), ("Diff", self._diff), ("Breakpoints", self._breakpoints)):
+                    with TabPane(title, id=title.lower()), ScrollableContainer():
+                        yield text
                 with TabPane("Output", id="output"):
-                    yield RichLog(id="output-text", wrap=True)
-        yield Static(id="message", markup=False)
+                    yield self._output
+        yield self._message
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
         """Begin to follow the run."""
         self.begin_capture_print(self)
-        self.query_one(PassTreeView).focus()
+        self._passes.focus()
         self._show_breakpoints()
         self._show_where()
         self.set_interval(_REFRESH, self._refresh)
@@ -133,7 +141,7 @@ class DebuggerApp(App[None]):
         """Show what a pass prints."""
         text = printable(event.text.rstrip("\n"), "\n\t")
         if text:
-            self.query_one("#output-text", RichLog).write(Text(text))
+            self._output.write(Text(text))
 
     async def _follow(self) -> None:
         """Show each pause, and the end of models."""
@@ -174,11 +182,11 @@ class DebuggerApp(App[None]):
         if self.pause is not pause:
             # Another pause is shown meanwhile.
             return
-        self._set_text("#module-text", module)
-        self._set_text("#diff-text", diff)
+        self._module.update(_rendered(module))
+        self._diff.update(_rendered(diff))
         if pause.error is not None:
             self._say(f"{type(pause.error).__name__}: {text_of_error(pause.error)}", "red")
-        self.query_one(PassTreeView).select(pause.run)
+        self._passes.select(pause.run)
         self._rendered = pause
 
     def _refresh(self) -> None:
@@ -188,8 +196,8 @@ class DebuggerApp(App[None]):
             self.run_worker(self._show_next())
         paused = {pause.run: pause for pause in self.session.pauses.open_pauses}
         active = self.session.pauses.activity.running()
-        self.query_one(PassTreeView).show(paused.keys(), active)
-        self.query_one(TaskTable).show(paused, active)
+        self._passes.show(paused.keys(), active)
+        self._tasks.show(paused, active)
         self._show_where()
 
     def _show_where(self) -> None:
@@ -206,19 +214,15 @@ class DebuggerApp(App[None]):
         more = f", {count} paused (m: the next one)" if count > 1 else ""
         second = "" if pause is None else pause.position.text
         left = f"{count_of(session.unfinished, 'model')} left{more}; others {session.pauses.others}"
-        self.query_one("#where", Static).update(Text(f"{printable(first)}\n{printable(second or left)}", no_wrap=True))
+        self._where.update(Text(f"{printable(first)}\n{printable(second or left)}", no_wrap=True))
         self.sub_title = left
 
     def _show_breakpoints(self) -> None:
         listed = "\n".join(printable(str(item)) for item in self.session.pauses.breakpoints)
-        self._set_text("#breakpoints-text", listed or "no breakpoints; press b to add one")
-
-    def _set_text(self, selector: str, content: Block | str) -> None:
-        rendered = Text(content) if isinstance(content, str) else render_rich(content)
-        self.query_one(selector, Static).update(rendered)
+        self._breakpoints.update(Text(listed or "no breakpoints; press b to add one"))
 
     def _say(self, text: str, style: str = "") -> None:
-        self.query_one("#message", Static).update(Text(printable(text, "\n"), style=style))
+        self._message.update(Text(printable(text, "\n"), style=style))
 
     def _command(self, command: Callable[[Pause], object]) -> bool:
         """Give the pause a command; show its error, and return whether there was none."""
@@ -321,8 +325,7 @@ class DebuggerApp(App[None]):
 
     def action_diff(self) -> None:
         """Show the diff, or the module again."""
-        tabs = self.query_one("#tabs", TabbedContent)
-        tabs.active = "module" if tabs.active == "diff" else "diff"
+        self._tabs.active = "module" if self._tabs.active == "diff" else "diff"
 
     def action_keys(self) -> None:
         """List all keys."""
@@ -377,6 +380,10 @@ class DebuggerApp(App[None]):
         """End the run and the program."""
         self.session.stop()
         self.exit()
+
+
+def _rendered(content: Block | str) -> RenderableType:
+    return Text(content) if isinstance(content, str) else render_rich(content)
 
 
 async def _described(mod: Any, describe: Callable[[], Block]) -> Block | str:

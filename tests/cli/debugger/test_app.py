@@ -109,7 +109,7 @@ async def test_screens_of_a_run(model: Path) -> None:
         assert debugger.text.startswith(FIRST_SCREEN)
         await debugger.press("s", "n", "d")
         assert debugger.text.startswith(DIFF_SCREEN)
-        debugger.app.query_one("#tabs", Any).active = "output"
+        debugger.open_tab("output")
         await debugger.press("c")
         assert debugger.text.startswith(LAST_SCREEN)
 
@@ -217,6 +217,15 @@ async def test_breakpoints_are_added_and_removed(model: Path) -> None:
         await debugger.press("b")
         await debugger.answer("changed:main")
         assert debugger.message == "removed changed:main"
+
+
+async def test_run_goes_on_behind_a_prompt(model: Path, door: anyio.Event) -> None:
+    async with debugging([model], "debugger.Hold,debugger.Note", "pass:debugger.Note") as debugger:
+        await debugger.press_at_once("c", "b")
+        door.set()
+        await debugger.opened(1)
+        await debugger.answer("error")
+        assert debugger.first_line == "m.relay: paused before debugger.Note (pass:debugger.Note)"
 
 
 async def test_error_of_pass_is_shown_as_text(model: Path) -> None:
