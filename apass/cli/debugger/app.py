@@ -24,7 +24,7 @@ try:
     from textual import events
     from textual.app import App, ComposeResult, SuspendNotSupported
     from textual.binding import Binding, BindingType
-    from textual.containers import Horizontal, ScrollableContainer, Vertical
+    from textual.containers import Horizontal, ScrollableContainer
     from textual.widgets import Footer, RichLog, Static, TabbedContent, TabPane
 
     from apass.cli.debugger.widgets import Notice, PassTreeView, Prompt, TaskTable
@@ -54,9 +54,8 @@ class DebuggerApp(App[None]):
 
     CSS = """
     #where { height: 2; padding: 0 1; background: $boost; }
-    #left { width: 40%; }
-    #passes { height: 2fr; }
-    #tasks { height: 1fr; border-top: solid $primary; }
+    #passes { width: 40%; }
+    #tasks { height: auto; min-height: 3; max-height: 8; border-top: solid $primary; }
     #message { height: auto; max-height: 6; padding: 0 1; }
     .body { padding: 0 1; width: auto; }
     """
@@ -116,15 +115,14 @@ class DebuggerApp(App[None]):
         """Arrange the widgets."""
         yield self._where
         with Horizontal():
-            with Vertical(id="left"):
-                yield self._passes
-                yield self._tasks
+            yield self._passes
             with self._tabs:
                 for title, text in (("Module", self._module), ("Diff", self._diff), ("Breakpoints", self._breakpoints)):
                     with TabPane(title, id=title.lower()), ScrollableContainer():
                         yield text
                 with TabPane("Output", id="output"):
                     yield self._output
+        yield self._tasks
         yield self._message
         yield Footer(compact=True, show_command_palette=False)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Literal
 
 import anyio
+import anyio.lowlevel
 
 from apass.cli.debugger.app import DebuggerApp
 from apass.cli.debugger.pass_tree import PassTree
@@ -62,3 +63,5 @@ async def run_debugger(session: DebugSession) -> None:
                 await app.run_async()
                 session.stop()
         tasks.cancel_scope.cancel()
+    # The shield has kept the cancellation from this task.
+    await anyio.lowlevel.checkpoint_if_cancelled()
