@@ -68,14 +68,14 @@ def debug(
     Exit status: 0 if all models were optimized; 1 if one failed; 2 if nothing was started; 130 if it was quit before.
     """
     with errors_as_lines():
+        for text in breakpoints or ():
+            parse_breakpoint(text)
+        debugger: Any = import_module("apass.cli.debugger.main")
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise InputError(
                 "apass debug needs a terminal, but its input or output is a pipe or a file; "
                 "in a program, use apass.instruments.PauseInstrument"
             )
-        for text in breakpoints or ():
-            parse_breakpoint(text)
-        debugger: Any = import_module("apass.cli.debugger.main")
         jobs = plan_files(models, output, in_place=False, to=None)
         plan = make_plan(jobs, None if pipeline is None else pipeline_text(pipeline), None)
         if output is not None:

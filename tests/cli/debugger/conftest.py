@@ -7,12 +7,6 @@ import pytest
 from tests.helpers.command_line import program
 
 
-@pytest.fixture(params=["asyncio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    """Return the event loop: Textual runs on asyncio only."""
-    return str(request.param)
-
-
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     """Return a model file."""

@@ -81,6 +81,12 @@ async def Hold(mod: Any, ctx: apass.PassContext) -> Any:
     return mod
 
 
+@pytest.fixture(params=["asyncio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    """Return the event loop: Textual runs on asyncio only."""
+    return str(request.param)
+
+
 @pytest.fixture
 def door() -> anyio.Event:
     """Return the event that the pass waits for."""
