@@ -86,12 +86,15 @@ WRITING: dict[str, Make] = {
 }
 """Instruments that write each module before each pass, and are not part of a sum."""
 
+PAUSING: dict[str, Make] = {"PauseInstrument": lambda _: apass.instruments.PauseInstrument()}
+"""Instruments that change how passes run, here without a breakpoint; not part of a sum."""
+
 TRACING: dict[str, Make] = {"PassMemoryInstrument": lambda _: apass.instruments.PassMemoryInstrument()}
 """Instruments that slow down Python, and so every other instrument in their row."""
 
 ROWS: Mapping[str, Iterable[Make]] = {
     "none": (),
-    **{name: (make,) for name, make in (MEASURING | LOOKING | WRITING | TRACING).items()},
+    **{name: (make,) for name, make in (MEASURING | LOOKING | WRITING | PAUSING | TRACING).items()},
     "all that do not look into modules": tuple(MEASURING.values()),
     "all but memory": tuple((MEASURING | LOOKING).values()),
     "all together": tuple((MEASURING | LOOKING | TRACING).values()),
