@@ -109,6 +109,11 @@ class PositionTracker:
         """
         return {run.module: self.begin(run).order[0]}
 
+    def restart(self, run: Run) -> None:
+        """Reset the numbers of the runs within a pass, which runs again."""
+        with self._lock:
+            self._below.pop(run, None)
+
     def position(self, run: Run) -> Position | None:
         """Return the position of a run, or of the pass whose body it is, or None."""
         with self._lock:

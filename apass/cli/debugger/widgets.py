@@ -117,7 +117,9 @@ class TaskTable(DataTable[Text]):
     def show(self, paused: Mapping[Run, Pause], active: Iterable[ActiveRun]) -> None:
         """Show the running passes and functions; the longest wait comes first."""
         self.clear()
-        for item in active:
+        rows = list(active)
+        self.display = bool(rows)
+        for item in rows:
             run = item.run
             task = run.info.name + ("" if run.function is None else f"@{run.function}")
             self.add_row(Text(printable(run.module or "")), Text(printable(task)), _state(item, run in paused))

@@ -106,7 +106,7 @@ class ErrorBreakpoint:
 
 @dataclass(frozen=True, slots=True)
 class WaitBreakpoint:
-    """Pauses at a pass that waits, in one piece, for longer than a time.
+    """Pauses at a pass that waits, in one piece, for longer than a time; once a run.
 
     The pass waits on during the pause. It can be skipped or run again, which cancels it.
     """

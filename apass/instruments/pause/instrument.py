@@ -19,31 +19,22 @@ from apass.core.instrument import PassWork, pass_instrument
 from apass.core.position import Position, PositionTracker
 from apass.core.run import Run, current_run
 from apass.errors import PauseError
+from apass.instruments.pause.activity_hooks import ActivityHooks
 from apass.instruments.pause.breakpoints import Breakpoint, ErrorBreakpoint, WaitBreakpoint, parse_breakpoint
 from apass.instruments.pause.pause import Decision, Pause, PauseStage, Replace, Reply, Rerun, Resume, Skip
 from apass.instruments.pause.reached import reached_after, reached_before
 from apass.instruments.pause.stepping import RUNNING, Stepping
 from apass.instruments.reproducer.capture import AnswersByRun, backend_name, capture, rest_text
 from apass.instruments.reproducer.folder import write_reproducer
-from apass.instruments.support.activity import ActiveRun, Activity
+from apass.instruments.support.activity import ActiveRun
 
 __all__ = ["PauseInstrument"]
-
-_ACTIVITY_HOOKS: Final = (
-    "run_after_step",
-    "run_after_function_step",
-    "run_before_function",
-    "run_after_function",
-    "run_after_function_failed",
-    "on_wait",
-)
-"""The hooks that record what runs and what waits."""
 
 
 class _Frame:
     """A pass that runs."""
 
-    __slots__ = ("changes", "latest", "position", "reported", "run", "waited")
+    __slots__ = ("changes", "latest", "position", "reported", "run", "waited", "waiting")
 
     def __init__(self, run: Run, position: Position, mod: Any) -> None:
         self.run: Final = run
@@ -55,11 +46,13 @@ class _Frame:
         self.reported: BaseException | None = None
         """The error of a pass within it for which the module was paused."""
         self.waited: set[WaitBreakpoint] = set()
-        """The breakpoints at which the module was paused in this pass."""
+        """The breakpoints on waits at which the module was paused in this pass."""
+        self.waiting: Pause | None = None
+        """The open pause during a wait of the pass."""
 
 
 @pass_instrument
-class PauseInstrument:
+class PauseInstrument(ActivityHooks):
     """Pauses modules at breakpoints and step by step, for a debugger.
 
     Another task takes the pauses from `next_pause()`, or iterates with `async for`, and answers each by a command. The
@@ -113,16 +106,12 @@ class PauseInstrument:
             raise ValueError(f"breakpoints must be a list of breakpoints, got {breakpoints!r}; put it into a list")
         self.others: Literal["run", "stop"] = others
         """The `others` argument; it may be changed at any time."""
-        self.activity: Final = Activity()
-        """The passes and bodies that run or wait, if `watch_waits` is set."""
         self._breakpoints = [_breakpoint(item) for item in breakpoints]
         has_wait = any(isinstance(item, WaitBreakpoint) for item in self._breakpoints)
         self._watch_waits: Final = has_wait if watch_waits is None else watch_waits
-        if not self._watch_waits:
-            if has_wait:
-                raise ValueError("watch_waits must be True or None for a breakpoint on waits, got False")
-            # The runner does not call a hook that is None.
-            vars(self).update(dict.fromkeys(_ACTIVITY_HOOKS))
+        if has_wait and not self._watch_waits:
+            raise ValueError("watch_waits must be True or None for a breakpoint on waits, got False")
+        super().__init__(is_recorded=self._watch_waits)
         self._positions = PositionTracker()
         self._answers = AnswersByRun()
         self._frames: dict[Run, _Frame] = {}
@@ -240,31 +229,6 @@ class PauseInstrument:
         """Keep the answer for a reproducer, until the passes that asked for it have ended."""
         self._answers.add(answer)
 
-    def run_after_step(self, run: Run, start: float, end: float) -> None:
-        """Record that a pass yields to the event loop."""
-        self.activity.step(run, start, end)
-
-    def run_after_function_step(self, run: Run, start: float, end: float) -> None:
-        """Record that a body yields to the event loop."""
-        self.activity.step(run, start, end)
-
-    def run_before_function(self, func: Any, run: Run) -> None:
-        """Record that a body begins."""
-        self.activity.begin(run)
-
-    def run_after_function(self, func: Any, result: Any, run: Run) -> None:
-        """Record that a body has ended."""
-        self.activity.end(run, failed=False)
-
-    def run_after_function_failed(self, func: Any, run: Run, error: BaseException) -> None:
-        """Record that a body has failed."""
-        self.activity.end(run, failed=True)
-
-    def on_wait(self, run: Run | None, what: str, is_over: bool) -> None:
-        """Record what a pass or a body waits for."""
-        if run is not None:
-            self.activity.wait(run, what, is_over)
-
     async def run_around_pass(self, mod: Any, info: PassInfo, work: PassWork) -> Any:
         """Run the pass, and pause the module before and after it."""
         run = current_run()
@@ -304,6 +268,8 @@ class PauseInstrument:
             pass_ = decision.pass_ if isinstance(decision, Rerun) else None
             if isinstance(decision, Rerun):
                 self._set_stepping(frame.run, Stepping("next", frame.run))
+                self._positions.restart(frame.run)
+                frame.latest, frame.changes = module, []
             try:
                 result, decision = await self._work(frame, module, pass_, work)
             except Exception as error:
@@ -341,8 +307,16 @@ class PauseInstrument:
             except BaseException as raised:
                 # Raised through the task group, it would be in a group.
                 error = raised
+            if frame.waiting is not None:
+                # A command that came before the end of the wait counts.
+                frame.waiting.reply.close()
+                decision = frame.waiting.reply.decision
+                if isinstance(decision, Resume):
+                    self._set_stepping(frame.run, decision.stepping)
+                elif decision is not None:
+                    decisions.append(decision)
             tasks.cancel_scope.cancel()
-        if error is not None:
+        if error is not None and not (decisions and isinstance(error, Exception)):
             raise error
         return result, decisions[0] if decisions else None
 
@@ -362,7 +336,7 @@ class PauseInstrument:
             longest = self._longest_wait(frame.run)
             left = due.seconds - (0.0 if longest is None else longest.waiting or 0.0)
             if longest is None or left > 0:
-                with anyio.move_on_after(max(left, 0.001)):
+                with anyio.move_on_after(max(left, 0.01)):
                     await self._resumed.wait()
                 continue
             frame.waited.add(due)
@@ -426,7 +400,10 @@ class PauseInstrument:
             reply=Reply(),
             write=write,
         )
-        self._set_stepping(run, RUNNING)
+        if stage == "waiting":
+            frame.waiting = pause
+        else:
+            self._set_stepping(run, RUNNING)
         self._open.append(pause)
         self._queue.append(pause)
         self._news.notify()
@@ -435,6 +412,7 @@ class PauseInstrument:
         finally:
             # Also after a cancellation: the next reader must not receive it.
             pause.reply.close()
+            frame.waiting = None
             self._open.remove(pause)
             with suppress(ValueError):
                 self._queue.remove(pause)

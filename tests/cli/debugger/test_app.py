@@ -52,9 +52,7 @@ LAST_SCREEN = """\
 └ ▼ ✓ sequential                    ━━━━━━━━━━━━━━━━━━━━━━━━━━━╸━━━━━━╺━━━━━━━━━━━━━━━━━━━━━
   ├ ▼ ✓ FoldConstant                noted
   │ └ = InferType
-  └ = debugger.Note
-────────────────────────────────────────────────────────────────────────────────────────────
- module   task          now"""
+  └ = debugger.Note"""
 
 PIPELINE = "FoldConstant,debugger.Note"
 DOORS: list[anyio.Event] = []

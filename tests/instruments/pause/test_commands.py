@@ -10,7 +10,7 @@ from anyio.lowlevel import checkpoint
 import apass
 from apass import PassContext, Sequential
 from apass.instruments import Pause, PauseInstrument
-from tests.helpers.pauses import Add, Square, paused
+from tests.helpers.pauses import Add, Square, paused, run_paused
 
 pytestmark = pytest.mark.anyio
 
@@ -183,6 +183,15 @@ async def test_rerun_of_nested_passes_pauses_within() -> None:
     run = await paused(PIPELINE, ["next", "rerun"], "pass:inner")
     assert short(run.log) == ["before 1:inner", "after 1:inner", "after 1:inner"]
     assert run.result == {"f": 21, "g": 9}
+
+
+async def test_rerun_repeats_positions() -> None:
+    commands = ["next", "finish", "rerun", "finish"]
+    pauses = PauseInstrument(["pass:inner", "pass:pauses.Square"])
+    run = await run_paused(PIPELINE, {"m": {"f": 2}}, pauses, commands)
+    assert [line for line in run.log if "Square" in line] == [
+        "before 0:sequential/1:inner/0:pauses.Square pass:pauses.Square"
+    ] * 2
 
 
 async def test_rerun_with_wrong_options_leaves_pause_open() -> None:

@@ -90,6 +90,40 @@ async def test_wait_is_cancelled(command: Callable[[Pause], None], result: Modul
     assert run.result == result
 
 
+@pytest.mark.parametrize("is_first", [False, True])
+async def test_command_at_end_of_wait_counts(door: anyio.Event, is_first: bool) -> None:
+    def command(pause: Pause) -> None:
+        if is_first:
+            pause.skip()
+        door.set()
+        if not is_first:
+            pause.skip()
+
+    run = await run_paused(Blocked(), {"m": {"f": 1}}, PauseInstrument(["wait:0.01"]), [command])
+    assert run.result == {"f": 1}
+
+
+async def test_wait_keeps_step_in_force(door: anyio.Event) -> None:
+    pauses = PauseInstrument(["pass:pauses.Blocked", "wait:0.01"])
+    lines: list[str] = []
+
+    async def follow() -> None:
+        async for pause in pauses:
+            lines.append(pause.stage)
+            if pause.stage == "before":
+                pause.next()
+            elif pause.stage == "waiting":
+                door.set()
+            else:
+                pause.continue_()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(follow)
+        async with PassContext(instruments=[pauses]):
+            assert await Blocked()({"f": 1}) == {"f": 2}
+    assert lines == ["before", "waiting", "after"]
+
+
 async def test_waiting_body_pauses_its_pass(door: anyio.Event) -> None:
     @apass.function_pass(opt_level=0)
     async def Slow(func: int, mod: Module, ctx: PassContext) -> int:
