@@ -138,7 +138,7 @@ class IRPlugin(Generic[ModT]):
         """
         if isinstance(self.suffixes, str):
             raise AdapterError(f"suffixes must be a tuple, got {self.suffixes!r}; write ({self.suffixes!r},)")
-        for suffix in self.suffixes:
+        for suffix in filter(None, (*self.suffixes, self.text_suffix)):
             if not isinstance(suffix, str) or Path(f"model{suffix}").suffix != suffix:
                 raise AdapterError(f"a suffix of model files must begin with a dot, such as '.onnx', got {suffix!r}")
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from html import unescape
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any, Literal
 
 import anyio
@@ -128,9 +129,10 @@ async def debugging(
     def make_context(instruments: list[object]) -> PassContext:
         return PassContext(opt_level=2, instruments=instruments)
 
+    scratch = Path(mkdtemp(dir=models[0].parent))
     session: DebugSession = make_session(plan, make_context, breakpoints, others, writes=output is not None)
     async with anyio.create_task_group() as tasks:
-        app = DebuggerApp(session)
+        app = DebuggerApp(session, scratch)
         async with app.run_test(size=size) as pilot:
             tasks.start_soon(session.run)
             debugger = Debugger(app, pilot)

@@ -50,6 +50,11 @@ class DebuggerApp(App[None]):
 
     Textual runs on asyncio, and so do the passes. The session runs in a task of its own, so that a pass can neither
     block the keys by waiting, nor end with the screen.
+
+    Parameters:
+        session: the run.
+        scratch: a folder for edited modules, which must exist as long as the run.
+
     """
 
     CSS = """
@@ -79,13 +84,14 @@ class DebuggerApp(App[None]):
     ]
     ENABLE_COMMAND_PALETTE = False
 
-    def __init__(self, session: DebugSession) -> None:
+    def __init__(self, session: DebugSession, scratch: Path) -> None:
         super().__init__()
         self.title = "apass debug"
         self.session: Final = session
         """The run."""
         self.pause: Pause | None = None
         """The pause that is shown and gets the commands."""
+        self._scratch = scratch
         self._rendered: Pause | None = None
         self._edited: tuple[Pause, bytes] | None = None
         """The text of the last edit that was no module."""
@@ -343,7 +349,7 @@ class DebuggerApp(App[None]):
 
     async def _edit(self, pause: Pause, data: bytes | None) -> None:
         try:
-            edited = await edit_module(pause.module, self._run_editor, data)
+            edited = await edit_module(pause.module, self._run_editor, self._scratch, data)
         except Exception as error:  # adapters raise anything
             self._say(text_of_error(error), "red")
         else:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Any
 
 from anyio import run_process
@@ -62,12 +62,15 @@ async def run_editor(command: list[str], path: Path) -> None:
         raise InputError(f"the editor {command[0]!r} failed with status {result.returncode}; nothing was changed")
 
 
-async def edit_module(mod: Any, edit: Callable[[Path], Awaitable[None]], data: bytes | None = None) -> Edited:
+async def edit_module(
+    mod: Any, edit: Callable[[Path], Awaitable[None]], folder: Path, data: bytes | None = None
+) -> Edited:
     """Write a module to a file, edit the file, and read it.
 
     Parameters:
         mod: the module.
         edit: edits the file.
+        folder: where a folder for the file is created. A module may read weights from it as long as it lives.
         data: the contents of the file to begin with, in place of the module; for a second try.
 
     Raises:
@@ -76,19 +79,18 @@ async def edit_module(mod: Any, edit: Callable[[Path], Awaitable[None]], data: b
 
     """
     plugin = plugin_for(mod)
-    with TemporaryDirectory(prefix="apass-debug-") as folder:
-        path = Path(folder, f"module{_suffix(plugin)}")
-        before = await _call(plugin, lambda: _written(plugin, mod, path))
-        if data is not None:
-            await run_sync(path.write_bytes, data)
-        await edit(path)
-        after = await run_sync(path.read_bytes)
-        if after == before:
-            return Edited(after, None)
-        try:
-            return Edited(after, await _call(plugin, lambda: plugin.read(path)))
-        except Exception as error:  # adapters raise anything for invalid text
-            return Edited(after, None, error)
+    path = Path(mkdtemp(dir=folder), f"module{_suffix(plugin)}")
+    before = await _call(plugin, lambda: _written(plugin, mod, path))
+    if data is not None:
+        await run_sync(path.write_bytes, data)
+    await edit(path)
+    after = await run_sync(path.read_bytes)
+    if after == before:
+        return Edited(after, None)
+    try:
+        return Edited(after, await _call(plugin, lambda: plugin.read(path)))
+    except Exception as error:  # adapters raise anything for invalid text
+        return Edited(after, None, error)
 
 
 def _suffix(plugin: IRPlugin[Any]) -> str:

@@ -1,6 +1,8 @@
 """The start of the debugger: a session, its screen, and their end."""
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
 
 import anyio
@@ -11,7 +13,9 @@ from apass.cli.debugger.pass_tree import PassTree
 from apass.cli.debugger.session import DebugSession
 from apass.cli.planning import Plan
 from apass.core.context import PassContext
+from apass.errors import InputError
 from apass.instruments.pause.instrument import PauseInstrument
+from apass.instruments.reproducer.capture import backend_name
 
 __all__ = ["make_session", "run_debugger"]
 
@@ -45,8 +49,21 @@ async def run_debugger(session: DebugSession) -> None:
     """Run a session and its screen, until the user quits.
 
     If the caller is cancelled, the screen is closed first, so that the terminal is as it was.
+
+    Raises:
+        InputError: if the event loop is not that of asyncio.
+
     """
-    app = DebuggerApp(session)
+    if backend_name() != "asyncio":
+        raise InputError(f"the debugger runs on asyncio only, because textual does; got {backend_name()}")
+    with TemporaryDirectory(prefix="apass-debug-") as scratch:
+        await _run_in(session, Path(scratch))
+    # A shield has kept the cancellation from this task.
+    await anyio.lowlevel.checkpoint_if_cancelled()
+
+
+async def _run_in(session: DebugSession, scratch: Path) -> None:
+    app = DebuggerApp(session, scratch)
 
     async def close_when_cancelled() -> None:
         try:
@@ -63,5 +80,3 @@ async def run_debugger(session: DebugSession) -> None:
                 await app.run_async()
                 session.stop()
         tasks.cancel_scope.cancel()
-    # The shield has kept the cancellation from this task.
-    await anyio.lowlevel.checkpoint_if_cancelled()

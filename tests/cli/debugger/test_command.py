@@ -2,8 +2,13 @@
 
 from pathlib import Path
 
+import anyio
 import pytest
 
+from apass.cli.debugger.main import make_session, run_debugger
+from apass.cli.planning import Plan
+from apass.core.context import PassContext
+from apass.errors import InputError
 from tests.helpers.command_line import apass, process
 
 
@@ -20,6 +25,12 @@ def test_wrong_breakpoint_is_an_error(model: Path) -> None:
     result = apass("debug", model, "--break", "pas:Fold")
     assert result.exit_code == 2
     assert "unknown kind of breakpoint 'pas' in 'pas:Fold'; did you mean 'pass'?" in result.stderr
+
+
+def test_trio_is_refused() -> None:
+    session = make_session(Plan([], {}, {}), lambda _instruments: PassContext(), [], "run", writes=False)
+    with pytest.raises(InputError, match="the debugger runs on asyncio only, because textual does; got trio"):
+        anyio.run(run_debugger, session, backend="trio")
 
 
 @pytest.mark.process

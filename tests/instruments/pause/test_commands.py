@@ -196,8 +196,8 @@ async def test_rerun_repeats_positions() -> None:
 
 async def test_rerun_with_wrong_options_leaves_pause_open() -> None:
     def rerun(pause: Pause) -> None:
-        with pytest.raises(apass.PipelineSyntaxError, match="has no option 'amont'; did you mean 'amount'"):
-            pause.rerun("amont=1")
+        with pytest.raises(apass.PipelineSyntaxError, match="has no option 'amountt'; did you mean 'amount'"):
+            pause.rerun("amountt=1")
         with pytest.raises(apass.PipelineSyntaxError, match="expected the end of the options"):
             pause.rerun("amount=1},pauses.Square{")
         assert pause.is_open
