@@ -132,7 +132,8 @@ def test_killed_pipeline_continues_after_last_pass(tmp_path: Path, options: tupl
     with script("", [*arguments, "--journal", tmp_path / "j"]) as command:
         assert command.stderr is not None
         begun = [command.stderr.readline() for _ in range(2)]
-        for running in (command, *psutil.Process(command.pid).children(recursive=True)):
+        processes = [psutil.Process(command.pid), *psutil.Process(command.pid).children(recursive=True)]
+        for running in processes:
             running.kill()
     assert begun == ["first\n", "second\n"]
     passes.write_text(f"HELD = False\n{SLOW_PASSES}")
