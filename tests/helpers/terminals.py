@@ -72,14 +72,14 @@ class Terminal:
         """Press keys, by tmux's names."""
         self._call("send-keys", *keys)
 
-    def wait_for(self, text: str) -> str:
-        """Return the screen as soon as it contains a text."""
+    def wait_for(self, *texts: str) -> str:
+        """Return the screen as soon as it contains all texts: it is drawn in parts."""
         end = time.monotonic() + _LIMIT
         while True:
             screen = self.screen
-            if text in screen:
+            if all(text in screen for text in texts):
                 return screen
-            assert time.monotonic() < end, f"{text!r} did not appear in {_LIMIT} s on:\n{screen}"
+            assert time.monotonic() < end, f"{texts} did not appear in {_LIMIT} s on:\n{screen}"
             time.sleep(0.05)
 
     def _call(self, *words: str, env: Mapping[str, str] | None = None) -> str:

@@ -248,7 +248,7 @@ async def test_saved_state_is_replayed(tmp_path: Path) -> None:
     )
     assert found.rest == "pauses.Add{amount=5},pauses.Add{amount=7}"
     assert (await apass.replay(saved[0])).verdict is apass.Verdict.SUCCEEDS
-    with pytest.raises(apass.ReproducerError, match="saved before a failure"):
+    with pytest.raises(apass.ReproducerError, match="the passes do not fail; give a check"):
         await apass.reduce(saved[0])
 
 
