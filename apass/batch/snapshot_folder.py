@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from apass.core.adapter import adapter_by_name, adapter_for, facts_of, load_with_facts, type_name
-from apass.util.files import write_whole
+from apass.util.files import read_regular, write_whole
 from apass.util.typed_values import convert
 
 __all__ = ["Snapshot", "SnapshotFolder", "chunks_of", "snapshot_key"]
@@ -29,6 +29,9 @@ SMALLEST: Final = 1 << 12
 
 _BOUNDARY: Final = re.compile(rb"\x9d\x3b")
 """Chunks end after these two bytes, which occur once in 64 KiB of random data."""
+
+_UNNAMED: Final = "unnamed"
+"""The first part of the keys of modules without a name."""
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -71,8 +74,12 @@ class Snapshot:
 
 def snapshot_key(name: str | None, identity: str) -> str:
     """Return the key of a module with a name, and a text that identifies the rest."""
-    digests = [sha256(text.encode(errors="surrogatepass")).hexdigest() for text in (name or "", identity)]
-    return f"{digests[0][:16]}-{digests[1]}"
+    prefix = _UNNAMED if name is None else _digest(name)[:16]
+    return f"{prefix}-{_digest(identity)}"
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 class SnapshotFolder:
@@ -90,8 +97,8 @@ class SnapshotFolder:
         """Return the snapshot of a module, with the module; None if none can be read."""
         folder = self.path / key
         try:
-            snapshot = _parsed((folder / LATEST).read_bytes())
-            data = b"".join(_checked(name, (folder / name).read_bytes()) for name in snapshot.chunks)
+            snapshot = _parsed(read_regular(folder / LATEST))
+            data = b"".join(_chunk(folder, name) for name in snapshot.chunks)
             adapter: Any = adapter_by_name(snapshot.module_type)
             return snapshot, load_with_facts(adapter, data, snapshot.facts)
         except Exception:  # a damaged file, or any error of an adapter: the pipeline starts over
@@ -107,8 +114,10 @@ class SnapshotFolder:
         """
         folder, adapter = self.path / key, adapter_for(mod)
         if not folder.exists():
-            # Another version of the module, or of its pipeline, has replaced what these belong to.
-            for other in self.path.glob(f"{key.partition('-')[0]}-*"):
+            # Another version of the module, or of its pipeline, has replaced what these belong to. Modules without a
+            # name may all be needed.
+            prefix = key.partition("-")[0]
+            for other in () if prefix == _UNNAMED else self.path.glob(f"{prefix}-*"):
                 shutil.rmtree(other, ignore_errors=True)
             folder.mkdir(parents=True)
         names: list[str] = []
@@ -142,8 +151,12 @@ def _parsed(data: bytes) -> Snapshot:
     return Snapshot(**{name: convert(fields[name], tp) for name, tp in types.items()})
 
 
-def _checked(name: str, chunk: bytes) -> bytes:
+def _chunk(folder: Path, name: str) -> bytes:
     """Return a chunk whose name is its digest."""
-    if _DIGEST.fullmatch(name) is None or sha256(chunk).hexdigest() != name:
+    # The name may be the path of any file, such as an endless device.
+    if _DIGEST.fullmatch(name) is None:
+        raise ValueError(f"{name} is not the name of a chunk")
+    chunk = read_regular(folder / name)
+    if sha256(chunk).hexdigest() != name:
         raise ValueError(f"chunk {name} is damaged")
     return chunk

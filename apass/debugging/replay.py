@@ -16,6 +16,7 @@ from apass.errors import (
     AnswersError,
     ApassError,
     InputError,
+    PassCancelledError,
     PassResultError,
     PipelineSyntaxError,
     ReproducerError,
@@ -23,12 +24,13 @@ from apass.errors import (
     WorkerLostError,
 )
 from apass.instruments.reproducer.folder import FACTS, Failure, Reproducer, load_module, read_reproducer
-from apass.instruments.reproducer.reading import read_file, shorten
+from apass.instruments.reproducer.reading import shorten
 from apass.instruments.verify import VerifyInstrument
 from apass.instruments.verify_outputs import VerifyOutputsInstrument
 from apass.passes.base import Pass
 from apass.passes.registry import without_extensions
 from apass.pipelines.parser import as_pass, parse_pipeline
+from apass.util.files import read_regular
 
 __all__ = [
     "Replay",
@@ -149,6 +151,13 @@ async def run_once(
                 return await pass_(mod), None
             except Exception as error:
                 return None, error
+            except SystemExit as end:
+                # It would end this process without a message.
+                exited = PassCancelledError(
+                    f"the pass exited with {end.code!r}; a pass that fails must raise an exception"
+                )
+                exited.__cause__ = end
+                return None, exited
     finally:
         if token is not None:
             leave_module(token)
@@ -208,7 +217,7 @@ def read_module(folder: Path, reproducer: Reproducer) -> Any:
         raise ReproducerError(f"the reproducer in {folder} has no module: {shorten(reproducer.trouble)}")
     path = folder / reproducer.module_file
     try:
-        return load_module(reproducer.module_type, read_file(folder, reproducer.module_file), reproducer.facts)
+        return load_module(reproducer.module_type, read_regular(path), reproducer.facts)
     except ReproducerError as error:
         raise ReproducerError(f"{folder / FACTS} has an invalid field 'module_type': {shorten(error)}") from error
     except OSError as error:
@@ -229,7 +238,7 @@ def read_answers(
     if reproducer.answers_file is None:
         return None
     try:
-        read_file(folder, reproducer.answers_file)  # not a link or a pipe
+        read_regular(folder / reproducer.answers_file)  # not a link or a pipe
         return RecordedAnswers(folder / reproducer.answers_file, unknown=unknown)
     except OSError as error:
         raise ReproducerError(f"cannot read {folder / reproducer.answers_file}: {error}") from error

@@ -1,7 +1,9 @@
 """`SnapshotInstrument`: continues a pipeline after the last finished pass."""
 
 import json
+import warnings
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +23,7 @@ from apass.core.instrument import pass_instrument
 from apass.core.portable import remote_run
 from apass.core.position import Position, PositionTracker
 from apass.core.run import current_module_name, current_run
-from apass.errors import ResumeError
+from apass.errors import JournalWarning, ResumeError
 from apass.passes.base import Pass
 from apass.pipelines.resume import is_in_order, is_row, rest_of
 
@@ -44,6 +46,23 @@ class _Progress:
     """Seconds that all snapshots took."""
     last_cost: float = 0.0
     """Seconds that the last one took."""
+
+
+class _Pipeline:
+    """A pipeline that runs.
+
+    Pipelines of the same module name, or of modules without a name, may run at once. So the hooks find theirs by the
+    task, and not by the name.
+    """
+
+    def __init__(self, owner: object, progress: _Progress) -> None:
+        self.owner = owner
+        self.progress = progress
+        self.is_writable = True
+
+
+_PIPELINE: Final[ContextVar[_Pipeline | None]] = ContextVar("apass_snapshot_pipeline", default=None)
+"""The pipeline that this task runs."""
 
 
 @pass_instrument
@@ -109,7 +128,10 @@ class SnapshotInstrument:
         """The `interval` argument."""
         self._snapshots = SnapshotFolder(self.folder)
         self._positions = PositionTracker()
-        self._modules: dict[str | None, _Progress] = {}
+        self._keys: set[str] = set()
+        """The snapshots of the pipelines that run."""
+        self._remote: _Pipeline | None = None
+        """The pipeline of a twin in a worker."""
         self._continued: dict[str | None, str] = {}
         self._lock = Lock()
 
@@ -133,40 +155,72 @@ class SnapshotInstrument:
         description = describe_run({"": pass_}, PassContext.current())
         adapter = adapter_for(mod)
         key = await run_in_thread_if_safe(adapter, mod, partial(_key, adapter, name, mod, description))
+        with self._lock:
+            is_taken = key in self._keys
+            self._keys.add(key)
+        if is_taken:
+            # The same pipeline runs on the same module now, and writes the snapshots of both.
+            return await self._run(pass_, mod, runner, None)
+        try:
+            return await self._continue(pass_, mod, runner, name, key)
+        finally:
+            with self._lock:
+                self._keys.remove(key)
+
+    async def _continue(
+        self,
+        pass_: Pass[ModT],
+        mod: ModT,
+        runner: Callable[[Pass[ModT]], Callable[[ModT], Awaitable[ModT]]],
+        name: str | None,
+        key: str,
+    ) -> ModT:
+        """Run a pipeline from its snapshot, and remove the snapshot at the end."""
         rest, start = pass_, mod
         positions: tuple[str, ...] = ()
         found = await run_sync(self._snapshots.read, key)
-        if found is not None:
+        if found is None:
+            # A damaged chunk must not become part of the next snapshot.
+            await run_sync(self._snapshots.remove, key)
+        else:
             snapshot, latest = found
             try:
                 rest = _rest(pass_, snapshot.positions)
                 start, positions = latest, snapshot.positions
             except (ResumeError, ValueError):  # the file names a pass that the pipeline does not run
                 await run_sync(self._snapshots.remove, key)
-        with self._lock:
-            self._modules[name] = _Progress(key, positions, perf_counter())
-            if positions:
-                self._continued[name] = positions[-1]
-        try:
-            result = await runner(rest)(start)
-        finally:
+        if positions:
             with self._lock:
-                del self._modules[name]
+                self._continued[name] = positions[-1]
+        result = await self._run(rest, start, runner, _Pipeline(self, _Progress(key, positions, perf_counter())))
         with anyio.CancelScope(shield=True):
             await run_sync(self._snapshots.remove, key)
         return result
 
+    async def _run(
+        self,
+        pass_: Pass[ModT],
+        mod: ModT,
+        runner: Callable[[Pass[ModT]], Callable[[ModT], Awaitable[ModT]]],
+        pipeline: _Pipeline | None,
+    ) -> ModT:
+        """Run a pass on a module; the snapshots belong to `pipeline`."""
+        token = _PIPELINE.set(pipeline)
+        try:
+            return await runner(pass_)(mod)
+        finally:
+            _PIPELINE.reset(token)
+
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
         run = remote_run()
-        with self._lock:
-            progress = self._modules.get(run.module)
+        pipeline = self._pipeline
+        progress = None if pipeline is None else pipeline.progress
         return partial(
             SnapshotInstrument._make_twin,
             self.folder.absolute(),
             self.share,
             self.interval,
-            run.module,
             None if progress is None else (progress.key, progress.positions),
             self._positions.reserve(run),
         )
@@ -177,15 +231,20 @@ class SnapshotInstrument:
         folder: Path,
         share: float,
         interval: float,
-        module: str | None,
         progress: tuple[str, tuple[str, ...]] | None,
         first: Mapping[str | None, int],
     ) -> Self:
         twin = cls(folder, share=share, interval=interval)
         twin._positions = PositionTracker(first)
         if progress is not None:
-            twin._modules[module] = _Progress(*progress, perf_counter())
+            twin._remote = _Pipeline(twin, _Progress(*progress, perf_counter()))
         return twin
+
+    @property
+    def _pipeline(self) -> _Pipeline | None:
+        """The pipeline that the current pass belongs to; None if `run_continued` does not run it."""
+        pipeline = _PIPELINE.get()
+        return pipeline if pipeline is not None and pipeline.owner is self else self._remote
 
     def run_before_pass(self, mod: Any, info: PassInfo) -> None:
         """Record the position of the pass."""
@@ -198,17 +257,19 @@ class SnapshotInstrument:
         run = current_run()
         if run is None or run.parent is None or is_row(run) or not is_in_order(run):
             return
-        with self._lock:
-            progress = self._modules.get(run.module)
-        position = self._positions.position(run)
-        if progress is None or position is None or not self._is_due(progress):
+        pipeline, position = self._pipeline, self._positions.position(run)
+        if pipeline is None or position is None or not pipeline.is_writable or not self._is_due(pipeline.progress):
             return
+        progress = pipeline.progress
         # A cancellation must not leave half a snapshot, and this one is worth its time.
         with anyio.CancelScope(shield=True):
-            written = await self._write(progress, (*progress.positions, position.text), mod)
-            with self._lock:
-                if self._modules.get(run.module) is progress:
-                    self._modules[run.module] = written
+            try:
+                pipeline.progress = await self._write(progress, (*progress.positions, position.text), mod)
+            except OSError as error:
+                # The module is still correct, and a full disk must not end a long run.
+                pipeline.is_writable = False
+                text = f"cannot write snapshots to {str(self.folder)!r}: {error.strerror or error}"
+                warnings.warn(f"{text}; an interrupted pipeline starts over", JournalWarning, stacklevel=2)
 
     def _is_due(self, progress: _Progress) -> bool:
         now = perf_counter()

@@ -1,4 +1,4 @@
-"""Atomic file writes: a reader sees the old contents or the new, never a part."""
+"""Atomic file writes: a reader sees the old contents or the new, never a part; and reads of untrusted folders."""
 
 import os
 import stat
@@ -21,6 +21,7 @@ __all__ = [
     "marked_parts",
     "naming",
     "part_mark",
+    "read_regular",
     "remove_parts",
     "write_whole",
 ]
@@ -39,6 +40,26 @@ PART_NAME: Final = r"\.apass-[0-9a-f]{16}\.part"
 
 Prepared = Callable[[Mapping[Path, Path]], None]
 """Receives the files that are complete but not yet renamed: the temporary path of each, by its final path."""
+
+
+def read_regular(path: Path, limit: int | None = None) -> bytes:
+    """Return the contents of a regular file, which must not be a link.
+
+    It is for folders that may come from a stranger.
+
+    Raises:
+        OSError: if there is no such file, or it has more than `limit` bytes.
+
+    """
+    # A link could lead to any file. Without O_NONBLOCK, opening a FIFO waits for a writer.
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    with os.fdopen(os.open(path, flags), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(f"{str(path)!r} is not a regular file")
+        if limit is not None and status.st_size > limit:
+            raise OSError(f"{str(path)!r} has {status.st_size:,} bytes, more than {limit:,}")
+        return file.read() if limit is None else file.read(limit)
 
 
 class PartFile:

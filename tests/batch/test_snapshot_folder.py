@@ -1,5 +1,7 @@
 """Folders with the latest module of each pipeline."""
 
+import json
+import os
 from hashlib import sha256
 from pathlib import Path
 from random import Random
@@ -82,3 +84,16 @@ def test_damaged_chunk_is_no_snapshot(tmp_path: Path) -> None:
     assert chunk.name == sha256(chunk.read_bytes()).hexdigest()
     chunk.write_bytes(b'{"f": 2}')
     assert folder.read(KEY) is None
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="POSIX only")
+def test_devices_of_a_stranger_are_not_read(tmp_path: Path) -> None:
+    names = ["/dev/zero", "0" * 64]
+    for name in names:
+        key = snapshot_key("m", name)
+        (tmp_path / key).mkdir()
+        (tmp_path / key / LATEST).write_text(
+            json.dumps({"format": 1, "positions": [], "module_type": "builtins:dict", "facts": None, "chunks": [name]})
+        )
+        os.mkfifo(tmp_path / key / ("0" * 64))
+        assert SnapshotFolder(tmp_path).read(key) is None

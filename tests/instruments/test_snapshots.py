@@ -154,6 +154,61 @@ async def test_interval_is_kept(tmp_path: Path, runs: Runs) -> None:
     assert runs.log == list("ABABC")
 
 
+@pytest.mark.parametrize("values", [[1, 10], [1, 1]])
+async def test_concurrent_pipelines_do_not_mix(tmp_path: Path, values: list[int]) -> None:
+    """Modules without a name run at once, and fail at once."""
+    is_failing = [True]
+    started = [anyio.Event() for _ in values]
+
+    async def meet(mod: dict[str, int], ctx: apass.PassContext) -> dict[str, int]:
+        next(event for event in started if not event.is_set()).set()
+        for event in started:
+            await event.wait()
+        return {"f": mod["f"] + 1}
+
+    def fail_once(mod: dict[str, int], ctx: apass.PassContext) -> dict[str, int]:
+        if is_failing[0]:
+            raise ValueError("fails once")
+        return {"f": 2 * mod["f"]}
+
+    pipeline = apass.Sequential([apass.module_pass(meet, opt_level=0), apass.module_pass(fail_once, opt_level=0)])
+    results: list[int] = []
+
+    async def work(snapshots: SnapshotInstrument, value: int) -> None:
+        with suppress(ValueError):
+            results.append((await snapshots.run(pipeline, {"f": value}))["f"])
+
+    for _ in range(2):
+        snapshots = SnapshotInstrument(tmp_path, share=float("inf"), interval=0)
+        async with apass.PassContext(instruments=[snapshots]), anyio.create_task_group() as group:
+            for value in values:
+                group.start_soon(work, snapshots, value)
+        is_failing[0] = False
+        started[:] = [anyio.Event() for value in values[len(set(values)) :]]
+    assert sorted(results) == [2 * (value + 1) for value in values]
+    assert files(tmp_path) == []
+
+
+def damage_chunks(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        if path.is_file() and path.name != "latest.json":
+            write_whole(path, "damaged")
+
+
+async def test_damaged_chunk_is_written_again(tmp_path: Path, runs: Runs) -> None:
+    await interrupted(tmp_path, "A,B,C", runs, "C")
+    damage_chunks(tmp_path)
+    await interrupted(tmp_path, "A,B,C", runs, "C")
+    assert await run(tmp_path, "A,B,C") == {"f": list("ABC")}
+    assert runs.log == list("ABABC")
+
+
+async def test_unwritable_folder_does_not_end_a_run(tmp_path: Path, runs: Runs) -> None:
+    write_whole(tmp_path / "file", "")
+    with pytest.warns(apass.JournalWarning, match="cannot write snapshots to '.*file': Not a dir"):
+        assert await run(tmp_path / "file", "A,B,C") == {"f": list("ABC")}
+
+
 @pytest.mark.slow
 @given(st.lists(st.sampled_from("ABCDE"), min_size=1, max_size=6), st.lists(st.sampled_from("ABCDE"), max_size=4))
 def test_interruptions_do_not_change_result(names: list[str], failing: list[str]) -> None:

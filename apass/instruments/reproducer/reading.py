@@ -2,8 +2,6 @@
 
 import json
 import math
-import os
-import stat
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -11,9 +9,10 @@ from typing import Any, Final, cast
 
 from apass.errors import ReproducerError
 from apass.instruments.support.paths import file_name
+from apass.util.files import read_regular
 from apass.util.typed_values import convert
 
-__all__ = ["Record", "check_bare_name", "read_file", "read_record", "shorten"]
+__all__ = ["Record", "check_bare_name", "read_record", "shorten"]
 
 MAX_RECORD: Final = 64 * 2**20
 """Maximum size of a JSON file in bytes."""
@@ -76,7 +75,7 @@ def read_record(folder: Path, name: str) -> Record:
     """
     path = folder / name
     try:
-        data = read_file(folder, name, MAX_RECORD)
+        data = read_regular(path, MAX_RECORD)
     except OSError as error:
         hint = _hint(folder, name)
         raise ReproducerError(f"no reproducer in {str(folder)!r}: {error}; {hint}") from None
@@ -91,25 +90,6 @@ def read_record(folder: Path, name: str) -> Record:
     if not isinstance(value, dict):
         raise ReproducerError(f"{path} is no reproducer: expected a JSON object, got {shorten(repr(value))}")
     return Record(str(path), cast("dict[str, Any]", value))
-
-
-def read_file(folder: Path, name: str, limit: int | None = None) -> bytes:
-    """Return the contents of a regular file of a folder, which must not be a link.
-
-    Raises:
-        OSError: if there is no such file, or it has more than `limit` bytes.
-
-    """
-    path = folder / name
-    # A link could lead to any file. Without O_NONBLOCK, opening a FIFO waits for a writer.
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    with os.fdopen(os.open(path, flags), "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(f"{str(path)!r} is not a regular file")
-        if limit is not None and status.st_size > limit:
-            raise OSError(f"{str(path)!r} has {status.st_size:,} bytes, more than {limit:,}")
-        return file.read() if limit is None else file.read(limit)
 
 
 def check_bare_name(name: str | None, taken: tuple[str, ...]) -> None:
