@@ -1,5 +1,6 @@
 """The command of `--check`, which decides whether the model in a file is good."""
 
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +24,8 @@ AFTER: Final = "{}"
 """Replaced by the path of the model in a command."""
 BEFORE: Final = "{before}"
 """Replaced by the path of the model before the passes."""
+
+_PLACEHOLDER: Final = re.compile(f"{re.escape(BEFORE)}|{re.escape(AFTER)}")
 
 TIMEOUT: Final = "check timeout"
 """The type of the failure of a check that was killed."""
@@ -82,15 +85,16 @@ class CheckCommand:
 
         """
         with TemporaryDirectory(prefix="apass-check-") as folder:
-            words = list(self._command)
+            paths: dict[str, str] = {}
             for placeholder, mod in ((BEFORE, before), (AFTER, after)):
-                if not any(placeholder in word for word in words):
+                if not any(placeholder in word for word in self._command):
                     continue
                 path = self._format.path_of(mod, Path(folder) / placeholder.strip("{}") / self._name)
                 path.parent.mkdir(exist_ok=True)
                 await anyio.to_thread.run_sync(self._format.save, mod, path)
-                words = [word.replace(placeholder, str(path)) for word in words]
-            return await self._run(words)
+                paths[placeholder] = str(path)
+            # All at once: the name of a model may contain a placeholder.
+            return await self._run([_PLACEHOLDER.sub(lambda match: paths[match[0]], word) for word in self._command])
 
     async def _run(self, words: Sequence[str]) -> bool | Failure:
         try:

@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from apass.util.files import write_whole
+from apass.util.files import read_regular, write_whole
 
 __all__ = ["Attempts", "digest_of"]
 
@@ -77,7 +77,7 @@ def _read(path: Path, header: Mapping[str, object]) -> dict[str, bool]:
     """Return the outcomes in a file; none if it belongs to another search."""
     outcomes: dict[str, bool] = {}
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_regular(path).decode().splitlines()
         if json.loads(lines[0]) != header:
             return {}
         for line in lines[1:]:

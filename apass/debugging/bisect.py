@@ -155,7 +155,7 @@ class _Bisection(Generic[ModT]):
                 # Names that match no pass are reported by the caller's context, not by each attempt's.
                 inner.expected.update(ctx.disabled_pass, ctx.required_pass)
                 return result
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # SystemExit would end this process without a message
             raise BisectError(
                 f"a pass raised {type(error).__name__}: {error}; "
                 "find its cause first, with a ReproducerInstrument or apass opt --reproducer DIR"

@@ -156,6 +156,7 @@ async def reduce(
 
     """
     path = Path(folder)
+    target = _named(path / "reduced" if output is None else Path(output))
     reproducer = read_reproducer(path)
     check_context(path, reproducer)
     search = _Search(
@@ -173,7 +174,7 @@ async def reduce(
         report=report or _ignore,
         on_try=on_try or _ignore,
     )
-    return await search.run(path / "reduced" if output is None else Path(output), timeout)
+    return await search.run(target, timeout)
 
 
 async def reduce_module(
@@ -221,6 +222,7 @@ async def reduce_module(
     after:  1 function, 1 line, 8 bytes
 
     """
+    target = _named(Path(output))
     ctx = PassContext.current()
     runner = as_pass("reduce_module(mod, pass_)", pass_)
     search = _Search(
@@ -238,7 +240,14 @@ async def reduce_module(
         report=report or _ignore,
         on_try=on_try or _ignore,
     )
-    return await search.run(Path(output), timeout)
+    return await search.run(target, timeout)
+
+
+def _named(output: Path) -> Path:
+    """Return the path of an output folder, which must end with a name: it gets a number if it exists."""
+    if output.name in ("", ".."):
+        raise ReproducerError(f"output must be the path of a new folder, got {str(output)!r}; add a name")
+    return output
 
 
 def _state(mod: Any, pass_: Pass[Any], ctx: PassContext) -> Reproducer:
@@ -273,11 +282,15 @@ class _FailureMatcher:
         except re.error as error:
             raise ReproducerError(f"message must be a regular expression, got {message!r}: {error}") from None
 
+    def accepts(self, message: str) -> bool:
+        """Return whether a message matches the pattern, if there is one."""
+        return self.pattern is None or self.pattern.search(message) is not None
+
     def matches(self, failure: Failure | None, wanted: Failure) -> bool:
         if failure is None or failure.type != wanted.type:
             return False
         if self.pattern is not None:
-            return self.pattern.search(failure.message) is not None
+            return self.accepts(failure.message)
         # The message about a lost worker depends on what it had to do.
         return failure.type == _LOST or _normalized(failure.message) == _normalized(wanted.message)
 
@@ -418,6 +431,8 @@ class _Search:
                 what = "the passes do not fail; give a check that rejects their result"
             raise ReproducerError(f"cannot reduce: {what}")
         self.wanted = self.wanted or failure
+        if failure.type == self.wanted.type and not self.matcher.accepts(failure.message):
+            raise ReproducerError(f"cannot reduce: the message of the failure does not match the pattern: {failure}")
         if not self.matcher.matches(failure, self.wanted):
             raise ReproducerError(
                 f"cannot reduce: the pass fails another way: {failure}; the recorded failure is {self.wanted}"

@@ -82,9 +82,10 @@ async def _first_true(
 ) -> int | None:
     """Return the number of the first argument with a true test.
 
-    `jobs` tests run at once. Those of later arguments are cancelled.
+    `jobs` tests run at once. Those of later arguments are cancelled. The first exception of a test is raised.
     """
     found: int | None = None
+    failure: Exception | None = None
     scopes: dict[int, anyio.CancelScope] = {}
     numbers = iter(range(len(arguments)))
 
@@ -101,12 +102,23 @@ async def _first_true(
                         scope.cancel()
                 return
 
+    async def work_in_group() -> None:
+        nonlocal failure
+        try:
+            await work()
+        except Exception as error:
+            # Raised below: a task group would wrap it in a group, which callers do not expect.
+            failure = failure or error
+            group.cancel_scope.cancel()
+
     if jobs == 1:
         await work()
         return found
     async with anyio.create_task_group() as group:
         for _ in range(min(jobs, len(arguments))):
-            group.start_soon(work)
+            group.start_soon(work_in_group)
+    if failure is not None:
+        raise failure
     return found
 
 

@@ -120,3 +120,16 @@ def test_reduce_of_a_non_reproducer_is_one_line(tmp_path: Path) -> None:
     result = apass("reduce", tmp_path)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith(f"apass: no reproducer in '{tmp_path}': ")
+
+
+def test_name_with_placeholder_is_a_name(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "a{}{before}.onnx")
+    result = apass("reduce", model, "-p", "onnx.IdentityElimination", "--check", "test -f {before} -a -f {}")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "apass: cannot reduce: the check accepts the result of the passes\n"
+
+
+def test_output_without_name_is_one_line(tmp_path: Path) -> None:
+    result = apass("reduce", write_model(tmp_path / "m.onnx"), "-p", "onnx.IdentityElimination", "-o", ".")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "apass: output must be the path of a new folder, got '.'; add a name\n"

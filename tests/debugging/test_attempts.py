@@ -1,5 +1,6 @@
 """`Attempts`: outcomes in a file, which may be cut off or of another search."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -50,3 +51,20 @@ def test_discarded_file_is_removed(tmp_path: Path) -> None:
     attempts.discard()
     attempts.discard()
     assert list((tmp_path / "new").iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="POSIX only")
+def test_pipe_of_a_stranger_is_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "f.tried")
+    assert Attempts(tmp_path / "f.tried", "search").known == 0
+    assert len(written(tmp_path / "f.tried")) == 4
+
+
+def test_link_of_a_stranger_is_replaced(tmp_path: Path) -> None:
+    written(tmp_path / "real")
+    (tmp_path / "f.tried").symlink_to(tmp_path / "real")
+    attempts = Attempts(tmp_path / "f.tried", "search")
+    assert attempts.known == 0
+    attempts.add("d", True)
+    assert not (tmp_path / "f.tried").is_symlink()
+    assert len((tmp_path / "real").read_text().splitlines()) == 4

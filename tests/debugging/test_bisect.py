@@ -250,3 +250,12 @@ async def test_bisect_names_the_order_of_arguments() -> None:
     mod: Any = {"f": 1}
     with pytest.raises(TypeError, match=r"^bisect\(mod, pass_, check\) takes .* as pass_, not {'f': 1}$"):
         await apass.bisect(add_one, mod, lambda mod: True)
+
+
+async def test_exit_of_a_pass_is_an_error() -> None:
+    @apass.module_pass(opt_level=0)
+    def leave(mod: dict[str, int], ctx: apass.PassContext) -> dict[str, int]:
+        sys.exit(3)
+
+    with pytest.raises(apass.BisectError, match="a pass raised SystemExit: 3; "):
+        await apass.bisect({"f": 1}, leave, lambda mod: True)

@@ -450,3 +450,30 @@ def test_reduced_pipeline_still_fails(mod: dict[str, int], names: list[str]) -> 
         result = anyio.run(apass.parse_pipeline(found.pipeline), small)
         assert not has_no_negative(small, result)
         assert (found.pipeline, set(small)) == ("BreakG", {"g"})
+
+
+@pytest.mark.parametrize("output", [".", "", "/", "x/.."])
+async def test_output_without_name_is_rejected(tmp_path: Path, output: str) -> None:
+    folder = await reproducer(FailOn(1), {"f": 1}, tmp_path)
+    for call in (partial(apass.reduce, folder, output=output), partial(apass.reduce_module, {"f": 1}, add_one, output)):
+        with pytest.raises(apass.ReproducerError, match="output must be the path of a new folder"):
+            await call()
+
+
+async def test_pattern_that_does_not_match_is_named(tmp_path: Path) -> None:
+    with pytest.raises(apass.ReproducerError, match="does not match the pattern: ValueError: "):
+        await apass.reduce_module({"f": 1}, FailOn(1), tmp_path / "small", message="something else")
+
+
+async def test_exit_of_a_pass_is_reduced(tmp_path: Path) -> None:
+    def body(mod: Any, ctx: Any) -> Any:
+        if "g" in mod:
+            sys.exit(3)
+        return mod
+
+    pass_ = module_pass_of(body, name="Exit")
+    result = await apass.reduce_module({"f": 1, "g": 2}, pass_, tmp_path / "small")
+    assert text(result.folder) == '{"g": 2}'
+    replayed = await apass.replay(result.folder, pass_)
+    assert replayed.verdict is apass.Verdict.SAME
+    assert str(replayed.error) == "the pass exited with 3; a pass that fails must raise an exception"

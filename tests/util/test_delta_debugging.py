@@ -7,6 +7,7 @@ from itertools import pairwise
 from random import Random
 
 import anyio
+import pytest
 from anyio.lowlevel import checkpoint
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,3 +72,14 @@ def test_result_is_independent_of_jobs(sufficient: list[set[int]], jobs: int, ra
     assert removed == minimize(30, holds)[0]
     assert accepted[-1:] == ([removed] if removed else [])
     assert all(smaller < larger for smaller, larger in pairwise(accepted))
+
+
+def test_exception_of_parallel_test_is_raised_unchanged() -> None:
+    async def fails(removed: frozenset[int]) -> bool:
+        if 0 < len(removed) < 8:
+            raise ValueError("cannot test")
+        return False
+
+    for jobs in (1, 3):
+        with pytest.raises(ValueError, match="cannot test"):
+            anyio.run(partial(ddmin, 8, fails, jobs=jobs))

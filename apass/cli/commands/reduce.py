@@ -117,7 +117,7 @@ def reduce(
             "timeout": timeout,
             "isolate": isolate,
             "jobs": jobs or (usable_cores() if isolate or check is not None else 1),
-            "tried": folder.with_name(f"{folder.name}.tried"),
+            "tried": folder.parent / f"{folder.name}.tried",
         }
 
         async def work() -> None:
