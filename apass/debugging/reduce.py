@@ -382,7 +382,8 @@ class _Search:
             await self.begin()
             while await self.shrink_once():
                 continue
-        if self.wanted is None:
+        # A further attempt, which has no time limit, might not end either.
+        if self.wanted is None or self.tries == 0:
             raise ReproducerError(f"cannot reduce: the first attempt did not end in {timeout:g} s")
         # The outcome may come from the file of an interrupted search.
         failure = self.failures.get(self.best.digest) or await self.failure_of(self.best)

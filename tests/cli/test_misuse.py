@@ -47,6 +47,14 @@ NO_OPTION = "pass 'onnx.Inline' has no option 'x'; it takes criteria, max_nodes"
             ["m.onnx", "m.opt.onnx"],
             "the result of m.onnx would overwrite m.opt.onnx; use another -o, or --in-place",
         ),
+        (
+            ["m.onnx", "--journal", "j", "--opt-bisect-limit", "1"],
+            "--journal cannot be used with --opt-bisect-limit: it would record results of a part of the pipeline",
+        ),
+        (
+            ["m.onnx", "--journal", "j", "--opt-bisect", "1-2"],
+            "--journal cannot be used with --opt-bisect: it would record results of a part of the pipeline",
+        ),
         (["m.onnx", "--in-place", "-o", "out"], "--in-place and -o cannot be used together"),
     ],
 )

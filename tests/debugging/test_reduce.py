@@ -274,6 +274,13 @@ async def test_search_ends_at_its_timeout(tmp_path: Path) -> None:
     assert (result.complete, result.tries, text(result.folder)) == (False, 2, '{"f": 1, "g": 2}')
 
 
+async def test_first_attempt_ends_at_the_timeout(tmp_path: Path) -> None:
+    folder = await reproducer(FailOn(1), {"f": 1, "g": 2}, tmp_path)
+    endless = module_pass_of(lambda mod, ctx: anyio.sleep_forever())
+    with pytest.raises(apass.ReproducerError, match="cannot reduce: the first attempt did not end in 0 s"):
+        await apass.reduce(folder, endless, timeout=0)
+
+
 async def _fail_then_wait(mod: Any) -> Any:
     if len(mod) < 2:
         await anyio.sleep_forever()

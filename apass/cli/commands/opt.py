@@ -42,6 +42,9 @@ app: Final = typer.Typer(add_completion=False)
 _RESULTS: Final = "Results"
 _RUN: Final = "Run"
 
+_SKIPPING: Final = {"--opt-bisect", "--opt-bisect-limit"}
+"""Options with which passes of the pipeline do not run."""
+
 ENOUGH: Final = 32
 """Models for each process that optimizes files by default; with twice as many there are two processes."""
 
@@ -243,6 +246,8 @@ def opt(
         display_options.check()
         if result_options.compare is not None:
             _check_compared(result_options, run_options, display_options, observer_options)
+        if run_options.journal is not None:
+            _check_journaled(observer_options)
         if result_options.pipeline is not None:
             result_options = replace(result_options, pipeline=pipeline_text(result_options.pipeline))
         streams = stack.enter_context(
@@ -290,6 +295,15 @@ def _options_for_files(results: ResultOptions, run: RunOptions) -> list[str]:
     """Return the options in use that cannot be combined with `-`."""
     values = {"--in-place": results.in_place, "--journal": run.journal is not None}
     return [option for option, is_used in values.items() if is_used]
+
+
+def _check_journaled(observers: Sequence[ObserverOptions]) -> None:
+    """Raise if an option skips passes, which would be missing in the results of the next run, too."""
+    for option in chain.from_iterable(map(options_in_use, observers)):
+        if option in _SKIPPING:
+            raise InputError(
+                f"--journal cannot be used with {option}: it would record results of a part of the pipeline"
+            )
 
 
 def _check_compared(
