@@ -25,6 +25,9 @@ AFTER: Final = "{}"
 BEFORE: Final = "{before}"
 """Replaced by the path of the model before the passes."""
 
+_FOLDER: Final = "{folder}"
+"""Replaces the path of the folder of the models in a message."""
+
 _PLACEHOLDER: Final = re.compile(f"{re.escape(BEFORE)}|{re.escape(AFTER)}")
 
 TIMEOUT: Final = "check timeout"
@@ -78,7 +81,7 @@ class CheckCommand:
         """Write the models to files, and return whether the command accepts them.
 
         The type of the failure is the exit status. Its message is the last line that the command wrote to standard
-        error.
+        error, with placeholders for the paths of the models.
 
         Raises:
             InputError: if the command cannot be run.
@@ -94,7 +97,14 @@ class CheckCommand:
                 await anyio.to_thread.run_sync(self._format.save, mod, path)
                 paths[placeholder] = str(path)
             # All at once: the name of a model may contain a placeholder.
-            return await self._run([_PLACEHOLDER.sub(lambda match: paths[match[0]], word) for word in self._command])
+            verdict = await self._run([_PLACEHOLDER.sub(lambda match: paths[match[0]], word) for word in self._command])
+            if not isinstance(verdict, Failure):
+                return verdict
+            # The folder has a random name, so that the messages of equal failures would differ.
+            message = verdict.message
+            for placeholder, path_text in paths.items():
+                message = message.replace(path_text, placeholder)
+            return Failure(type=verdict.type, message=message.replace(folder, _FOLDER))
 
     async def _run(self, words: Sequence[str]) -> bool | Failure:
         try:

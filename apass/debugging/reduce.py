@@ -364,7 +364,9 @@ class _Search:
         self.on_try = on_try
         self.matcher = _FailureMatcher(message)
         self.ctx: PassContext = reproducer.context.make()
-        pass_ = joined(as_row(pass_).passes, self.ctx)
+        row = as_row(pass_)
+        # A pass that is no row runs regardless of its level, such as one that another pass requires.
+        pass_ = joined(row.passes, self.ctx) if row is pass_ else pass_
         self.best = _Candidate(mod, dump_module(mod)[1], pass_, _text(pass_) or "")
         self.size = self.best.size()
         identity = json.dumps([asdict(reproducer), message, _name(check)], default=str)

@@ -50,7 +50,9 @@ def pipeline_shrinkings(pass_: Pass[Any], ctx: PassContext) -> Iterator[Shrinkin
     row = as_row(pass_)
 
     def edited(edit: _Edit) -> Pass[Any]:
-        return joined(_edited_inner(row, edit, count()), ctx)
+        passes = _edited_inner(row, edit, count())
+        # A pass that is no row runs regardless of its level.
+        return passes[0] if row is not pass_ and len(passes) == 1 else joined(passes, ctx)
 
     elements = list(_elements(row))
     yield Shrinking("passes", len(elements), lambda numbers: edited(_removing(numbers)))

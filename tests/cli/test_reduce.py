@@ -133,3 +133,14 @@ def test_output_without_name_is_one_line(tmp_path: Path) -> None:
     result = apass("reduce", write_model(tmp_path / "m.onnx"), "-p", "onnx.IdentityElimination", "-o", ".")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == "apass: output must be the path of a new folder, got '.'; add a name\n"
+
+
+def test_paths_of_models_do_not_distinguish_failures(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    (tmp_path / "check.sh").write_text('cmp -s "$1" "$2" || { echo "$1 and $2 differ" >&2; exit 1; }')
+    check = ["--check", f"sh {shlex.quote(str(tmp_path / 'check.sh'))} {{before}} {{}}"]
+    result = apass("reduce", model, "-p", "onnx.IdentityElimination", *check)
+    assert (result.exit_code, result.stderr) == (0, "")
+    result = apass("replay", tmp_path / "m.onnx.reduced", *check)
+    assert result.exit_code == 1
+    assert result.stdout.startswith("the check fails: exit status 1: {before} and {} differ\n")

@@ -484,3 +484,19 @@ async def test_exit_of_a_pass_is_reduced(tmp_path: Path) -> None:
     replayed = await apass.replay(result.folder, pass_)
     assert replayed.verdict is apass.Verdict.SAME
     assert str(replayed.error) == "the pass exited with 3; a pass that fails must raise an exception"
+
+
+async def test_required_pass_of_a_higher_level_is_reduced(tmp_path: Path) -> None:
+    """A pass runs regardless of its level if another requires it."""
+
+    def fail(mod: Any, ctx: Any) -> Any:
+        raise ValueError("always")
+
+    apass.register_pass(module_pass_of(fail, 3, "Required"))
+    try:
+        first = module_pass_of(lambda mod, ctx: mod, name="First", required=["Required"])
+        folder = await reproducer(apass.Sequential([first]), {"f": 1, "g": 2}, tmp_path)
+        result = await apass.reduce(folder)
+    finally:
+        apass.unregister_pass("Required")
+    assert (result.pipeline, result.after.functions) == ("Required", 0)
