@@ -244,7 +244,8 @@ async def reduce_module(
 
 
 def _named(output: Path) -> Path:
-    """Return the path of an output folder, which must end with a name: it gets a number if it exists."""
+    """Return the path of an output folder, which must end with a name."""
+    # The name gets a number if the folder exists.
     if output.name in ("", ".."):
         raise ReproducerError(f"output must be the path of a new folder, got {str(output)!r}; add a name")
     return output

@@ -185,7 +185,7 @@ class _Search(Generic[ModT]):
                 current_scope().expected.update(context.disabled_pass, context.required_pass)
                 result = await self.pass_(self.mod)
             identity = ("result", adapter_for(result).fingerprint(result))
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # SystemExit would end this process without a message
             result = Failure.of(error)
             identity = (result.type, result.message)
         self.tries += 1

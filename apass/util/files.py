@@ -1,4 +1,7 @@
-"""Atomic file writes: a reader sees the old contents or the new, never a part; and reads of untrusted folders."""
+"""Atomic file writes: a reader sees the old contents or the new, never a part.
+
+`read_regular` reads files that may come from a stranger.
+"""
 
 import os
 import stat

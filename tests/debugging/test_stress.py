@@ -129,3 +129,11 @@ async def test_reproducer_repeats_a_failing_interleaving(tmp_path: Path) -> None
 def test_invalid_schedule_raises(wrong: Any) -> None:
     with pytest.raises(TypeError, match="schedule must be a seed"):
         PassContext(schedule=wrong)
+
+
+@pytest.mark.anyio
+async def test_exit_of_a_pass_is_an_outcome() -> None:
+    def leave(mod: Module, ctx: PassContext) -> Module:
+        raise SystemExit(3)
+
+    assert await apass.stress(MODULE, apass.module_pass(leave, opt_level=0), seeds=2) is None

@@ -184,7 +184,7 @@ async def test_concurrent_pipelines_do_not_mix(tmp_path: Path, values: list[int]
             for value in values:
                 group.start_soon(work, snapshots, value)
         is_failing[0] = False
-        started[:] = [anyio.Event() for value in values[len(set(values)) :]]
+        started[:] = [anyio.Event() for _ in values[len(set(values)) :]]
     assert sorted(results) == [2 * (value + 1) for value in values]
     assert files(tmp_path) == []
 

@@ -298,7 +298,7 @@ def _options_for_files(results: ResultOptions, run: RunOptions) -> list[str]:
 
 
 def _check_journaled(observers: Sequence[ObserverOptions]) -> None:
-    """Raise if an option skips passes, which would be missing in the results of the next run, too."""
+    """Raise if an option skips passes: the next run would take over the results."""
     for option in chain.from_iterable(map(options_in_use, observers)):
         if option in _SKIPPING:
             raise InputError(

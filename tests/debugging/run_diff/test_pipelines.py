@@ -124,3 +124,11 @@ async def test_other_objects_are_no_pipelines() -> None:
     number: Any = 3
     with pytest.raises(TypeError, match="diff_pipelines"):
         await diff_pipelines({}, number, change("A"))
+
+
+async def test_exit_of_a_pass_is_its_failure() -> None:
+    def leave(mod: Module, ctx: apass.PassContext) -> Module:
+        raise SystemExit(3)
+
+    diff = await diff_pipelines({"m": {"f": 1}}, change("A", f=2), apass.module_pass(leave, opt_level=0), rounds=1)
+    assert str(diff) == "1 module compared: 1 failed"
