@@ -45,6 +45,7 @@ from apass.instruments.verify_outputs import VerifyOutputsInstrument
 from apass.passes.base import Pass
 from apass.passes.sequential import Sequential
 from apass.pipelines.parser import as_pass
+from apass.util.checks import is_count
 from apass.util.delta_debugging import Shrinking, ddmin
 
 __all__ = ["Kept", "Reduced", "Size", "reduce", "reduce_module"]
@@ -349,6 +350,9 @@ class _Search:
     ) -> None:
         if keep not in (None, "module", "pipeline"):
             raise ValueError(f"keep must be 'module', 'pipeline' or None, not {keep!r}")
+        if not is_count(jobs):
+            # With 0, no attempt would be made, and the original would be the result.
+            raise ValueError(f"jobs must be a positive number of attempts, got {jobs!r}")
         if keep != "module" and not hasattr(adapter_for(mod), "shrinkings"):
             raise ReproducerError(
                 f"the adapter for {type(mod).__qualname__} has no method `shrinkings`, so reduce does not support it"

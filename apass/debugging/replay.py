@@ -7,6 +7,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Final, Literal
 
+import anyio
+
 from apass.batch.optimize import optimize_all
 from apass.concurrency.coroutines import await_once
 from apass.core.answers import RecordedAnswers
@@ -158,6 +160,13 @@ async def run_once(
                 )
                 exited.__cause__ = end
                 return None, exited
+            except anyio.get_cancelled_exc_class() as cancellation:
+                # A deadline of -inf means that this task itself is cancelled.
+                if anyio.current_effective_deadline() == float("-inf"):
+                    raise
+                cancelled = PassCancelledError("the pass awaited something that was cancelled outside the run")
+                cancelled.__cause__ = cancellation
+                return None, cancelled
     finally:
         if token is not None:
             leave_module(token)

@@ -1,5 +1,6 @@
 """`reduce`: the smallest module on which a pass fails the same way, for each IR."""
 
+import asyncio
 import importlib
 import json
 import sys
@@ -500,3 +501,22 @@ async def test_required_pass_of_a_higher_level_is_reduced(tmp_path: Path) -> Non
     finally:
         apass.unregister_pass("Required")
     assert (result.pipeline, result.after.functions) == ("Required", 0)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_awaited_cancellation_is_reduced(tmp_path: Path) -> None:
+    async def body(mod: Any, ctx: Any) -> Any:
+        if "g" in mod:
+            future = asyncio.get_running_loop().create_future()
+            future.cancel()
+            await future
+        return mod
+
+    result = await apass.reduce_module({"f": 1, "g": 2}, module_pass_of(body, name="Await"), tmp_path / "small", jobs=2)
+    assert text(result.folder) == '{"g": 2}'
+
+
+@pytest.mark.parametrize("jobs", [0, -1, True, 1.5])
+async def test_number_of_jobs_is_positive(tmp_path: Path, jobs: Any) -> None:
+    with pytest.raises(ValueError, match="jobs must be a positive number of attempts, got "):
+        await apass.reduce_module({"f": 1}, FailOn(1), tmp_path / "small", jobs=jobs)
