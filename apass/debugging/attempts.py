@@ -57,6 +57,9 @@ class Attempts:
             # Without what an interrupted process may have left of its last line.
             lines = [json.dumps(self._header), *map(_line, self._outcomes.items())]
             self._path.parent.mkdir(parents=True, exist_ok=True)
+            if self._path.is_symlink() or not self._path.is_file():
+                # Opening a pipe would wait for a reader.
+                self._path.unlink(missing_ok=True)
             write_whole(self._path, "\n".join([*lines, ""]), durable=False)
             self._is_written = True
             return

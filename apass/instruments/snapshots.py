@@ -242,7 +242,7 @@ class SnapshotInstrument:
 
     @property
     def _pipeline(self) -> _Pipeline | None:
-        """The pipeline that the current pass belongs to; None if `run_continued` does not run it."""
+        """The pipeline of the current pass; None if `run_continued` does not run it."""
         pipeline = _PIPELINE.get()
         return pipeline if pipeline is not None and pipeline.owner is self else self._remote
 
