@@ -8,6 +8,7 @@ from apass.core.position import Position
 from apass.errors import UnknownNodeError, did_you_mean
 from apass.instruments.provenance.matching import Evidence
 from apass.util.displayed import Displayed
+from apass.util.printable import printable
 
 __all__ = ["FunctionHistory", "NodeHistory", "Provenance", "Touch"]
 
@@ -94,7 +95,8 @@ class NodeHistory:
 
     def render(self) -> str:
         """Return the node and its touches, one in each line."""
-        return "\n".join([f"{self.name}  in {self.function}", f"  {self.text}", *_lines(self.touches)])
+        first = f"{printable(self.name)}  in {printable(self.function)}"
+        return "\n".join([first, f"  {printable(self.text)}", *_lines(self.touches)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +184,7 @@ class Provenance(Displayed):
         names = dict.fromkeys(known for node in nodes for known in (node.name, *node.results))
         where = f"module {self.module!r}" if function is None else f"function {function!r}"
         if not names:
-            raise UnknownNodeError(f"{where} has no nodes: its adapter lists functions only")
+            raise UnknownNodeError(f"{where} has no nodes: it is empty, or its adapter lists functions only")
         raise UnknownNodeError(f"{where} has no node {name!r}{did_you_mean(name, names, listing='its nodes: ')}")
 
     def as_json(self) -> dict[str, Any]:
@@ -202,15 +204,19 @@ class Provenance(Displayed):
         for history in chosen:
             if history.is_removed and not removed:
                 continue
-            lines.append(f"{history.name}: {_summary(history.touches)}")
-            nodes = [node for node in history.nodes if removed or not node.is_removed]
-            width = max((len(node.name) for node in nodes), default=0)
-            lines += (f"  {node.name:<{width}}  {_summary(node.touches)}" for node in nodes)
+            lines.append(f"{printable(history.name)}: {_summary(history.touches)}")
+            # A line break in a name could forge a line.
+            nodes = [(printable(node.name), node) for node in history.nodes if removed or not node.is_removed]
+            width = max((len(name) for name, _ in nodes), default=0)
+            lines += (f"  {name:<{width}}  {_summary(node.touches)}" for name, node in nodes)
         return "\n".join(lines)
 
 
 def _summary(touches: Sequence[Touch]) -> str:
     """Return which pass made something, and which changed or removed it."""
+    # A function may be made in place of a removed one of its name, as by a conversion to another IR.
+    start = max((index for index, touch in enumerate(touches) if touch.kind == "made"), default=0)
+    touches = touches[start:]
     parts: list[str] = []
     for kind in ("made", "changed", "removed"):
         passes = dict.fromkeys(touch.pass_name for touch in touches if touch.kind == kind)
@@ -227,6 +233,6 @@ def _lines(touches: Sequence[Touch]) -> Iterator[str]:
         yield f"  {_FROM_INPUT}"
     width = max((len(touch.position.text) for touch in touches), default=0)
     for touch in touches:
-        former = f", was {touch.former}" if touch.former else ""
+        former = f", was {printable(touch.former)}" if touch.former else ""
         evidence = f"  (matched by {touch.evidence}{former})" if touch.evidence else ""
-        yield f"  {touch.kind:<7} by {touch.position.text:<{width}}  {touch.text}{evidence}"
+        yield f"  {touch.kind:<7} by {touch.position.text:<{width}}  {printable(touch.text)}{evidence}"

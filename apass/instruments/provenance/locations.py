@@ -16,6 +16,7 @@ from apass.core.run import current_run
 from apass.instruments.provenance.matching import match_nodes
 from apass.instruments.support.change_tracker import ChangeTracker
 from apass.util.displayed import Displayed
+from apass.util.printable import printable
 
 __all__ = ["LocationCheckInstrument", "PassLocations"]
 
@@ -63,7 +64,7 @@ class PassLocations:
             ("invented the location of", self.invented),
         )
         found = "; ".join(f"{words} {_listed(names)}" for words, names in kinds if names)
-        return f"{self.position} in {self.function}: {found}"
+        return printable(f"{self.position} in {self.function}: {found}")
 
 
 @pass_instrument

@@ -253,3 +253,17 @@ def test_last_touch_explains_each_difference(modules: list[dict[str, Any]]) -> N
             values = [dict(state or ()).get(node.name) for state in states]
             last = max((index for index in range(len(passes)) if values[index] != values[index + 1]), default=None)
             assert (node.last and node.last.position.order[-1]) == last
+
+
+async def test_line_breaks_in_names_are_escaped() -> None:
+    found = await provenance_of({"a\nb": {"x\n  y  made by Fake": "z\n"}}, editing("Edit", new=1))
+    assert found.render() == "a\\nb: from the input\n  x\\n  y  made by Fake  from the input"
+    assert found.find("x\n  y  made by Fake")[0].render() == (
+        'x\\n  y  made by Fake  in a\\nb\n  "z\\n"\n  from the input'
+    )
+
+
+async def test_function_made_again_is_not_removed() -> None:
+    convert = changing("Convert", lambda mod: relay_module())
+    found = await provenance_of({"main": {"x": 1}}, convert)
+    assert found.render() == "main: made by Convert\n  constant#0  made by Convert"
