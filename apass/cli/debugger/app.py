@@ -372,13 +372,20 @@ class DebuggerApp(App[None]):
 
     async def _run_editor(self, path: Path) -> None:
         command = editor_command()
+        failure: BaseException | None = None
         try:
             # Modules go on during the edit, and must not draw over the editor.
             with self.batch_update(), self.suspend():
-                await run_editor(command, path)
+                try:
+                    await run_editor(command, path)
+                except BaseException as error:
+                    # Textual does not resume the screen if an error leaves this block.
+                    failure = error
         except SuspendNotSupported:
             # An editor with a window of its own needs no terminal.
             await run_editor(command, path)
+        if failure is not None:
+            raise failure
 
     async def action_quit(self) -> None:
         """End the run and the program."""

@@ -72,6 +72,16 @@ def test_keys_drive_a_whole_run(model: Path, tmp_path: Path) -> None:
     assert apass.read_reproducer(tmp_path / "reproducer").pass_name == "FoldConstant"
 
 
+def test_screen_returns_after_failed_editor(model: Path, tmp_path: Path) -> None:
+    with Terminal(tmp_path, debugger(model), {"EDITOR": "false", "VISUAL": ""}) as terminal:
+        terminal.wait_for("paused before sequential")
+        terminal.press("e")
+        terminal.wait_for("paused before sequential", "the editor 'false' failed with status 1")
+        terminal.press("q")
+        terminal.wait_for("quit before the end of 1 of 1 model", "status 130")
+        assert not terminal.is_alternate
+
+
 def test_quit_leaves_terminal_as_it_was(model: Path, tmp_path: Path) -> None:
     with Terminal(tmp_path, debugger(model), {}) as terminal:
         terminal.wait_for("paused before sequential")
