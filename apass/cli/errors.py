@@ -32,8 +32,10 @@ from apass.errors import (
 from apass.passes.base import Pass
 
 __all__ = [
+    "PassExitedError",
     "errors_as_lines",
     "errors_in",
+    "exited_error",
     "failure_text",
     "kind_of",
     "notes_of",
@@ -45,6 +47,10 @@ __all__ = [
 
 _OUTPUT_FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """Errors of a stream whose file or device cannot take more data."""
+
+
+class PassExitedError(ApassError):
+    """A pass called `sys.exit`, which would end the whole run."""
 
 
 @contextmanager
@@ -134,6 +140,15 @@ def failure_text(name: str, error: BaseException, *, has_traceback: bool = False
         text = "".join(traceback.format_exception(error))
         rest += [f"    {line}" for line in safe_markup(text).splitlines()]
     return "\n".join([f"[red]failed[/] {safe_name(name)}: {first}", *rest])
+
+
+def exited_error(end: SystemExit) -> PassExitedError:
+    """Return the error of a model whose pass called `sys.exit`."""
+    exited = PassExitedError(f"the pass exited with {end.code!r}; a pass that fails must raise an exception")
+    exited.__cause__ = end
+    for note in getattr(end, "__notes__", ()):
+        exited.add_note(note)
+    return exited
 
 
 def errors_in(error: BaseException) -> Sequence[BaseException]:

@@ -19,6 +19,7 @@ from apass.batch.execution import module_runner
 from apass.batch.formats import ModelFormat
 from apass.batch.source import ModuleSource
 from apass.batch.workers import ModuleWorkers
+from apass.cli.errors import exited_error
 from apass.cli.inputs import Job
 from apass.cli.journal import FileJournal, Finished, States
 from apass.cli.output_files import named
@@ -36,7 +37,6 @@ from apass.util.files import PartFile, Prepared, complete_together, completed_la
 __all__ = [
     "JobResult",
     "NotComparedError",
-    "PassExitedError",
     "Phase",
     "Treatment",
     "optimize_files",
@@ -68,10 +68,6 @@ Treatment = tuple[ModelFormat, Pass[Any]]
 
 class NotComparedError(ApassError):
     """The run was interrupted before the outputs were compared."""
-
-
-class PassExitedError(ApassError):
-    """A pass called `sys.exit`, which would end the whole run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +158,7 @@ async def _error_of(run: "_FileRun") -> Exception | None:
         hide_runner_frames(failure)
         return failure
     except SystemExit as end:
-        exited = PassExitedError(f"the pass exited with {end.code!r}; a pass that fails must raise an exception")
-        exited.__cause__ = end
-        for note in getattr(end, "__notes__", ()):
-            exited.add_note(note)
-        return exited
+        return exited_error(end)
     except anyio.get_cancelled_exc_class() as cancellation:
         # A deadline of -inf means that this task itself is cancelled. Otherwise the pass awaited something, such as a
         # future of asyncio, that was cancelled elsewhere: an error of this file only.

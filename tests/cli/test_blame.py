@@ -35,6 +35,12 @@ import apass
 def fail(mod, ctx):
     "Fail."
     raise ValueError("no")
+
+@apass.register_pass("my.Exit")
+@apass.module_pass(opt_level=0, name="my.Exit")
+def leave(mod, ctx):
+    "End the process."
+    raise SystemExit(3)
 """
 PROGRAM = """#[version = "0.0.5"]
 def @main(%x: Tensor[(2), float32]) -> Tensor[(2), float32] {
@@ -102,6 +108,13 @@ def test_failure_shows_the_nodes_until_then(tmp_path: Path) -> None:
     assert errors == ("failed model.relay: in pass 'sequential > my.Fail', module 'model.relay'\n    ValueError: no\n")
 
 
+def test_pass_that_exits_has_failed(tmp_path: Path) -> None:
+    (tmp_path / "fail.py").write_text(FAIL)
+    status, output, errors = blame(tmp_path, "--load", "fail.py", "-p", "my.Break,my.Exit", "--node", "%z")
+    assert (status, "changed by 0:sequential/0:Break" in output) == (1, True)
+    assert "PassExitedError: the pass exited with 3; a pass that fails must raise an exception" in errors
+
+
 def test_lost_locations_have_exit_status(tmp_path: Path) -> None:
     status, output, errors = blame(tmp_path, "--check-locations")
     assert (status, output, errors) == (
@@ -111,3 +124,12 @@ def test_lost_locations_have_exit_status(tmp_path: Path) -> None:
     )
     status, output, _ = blame(tmp_path, "--check-locations", "--disable", "my.Break")
     assert (status, output) == (0, "no pass lost or invented a location\n")
+
+
+def test_location_check_rejects_other_choices(tmp_path: Path) -> None:
+    status, output, errors = blame(tmp_path, "--check-locations", "--function", "mein")
+    assert (status, output) == (2, "")
+    assert errors == "apass: module 'model.relay' has no function 'mein'; did you mean 'main'?\n"
+    status, output, errors = blame(tmp_path, "--check-locations", "--node", "%z")
+    assert (status, output) == (2, "")
+    assert errors == "apass: --node shows histories, and --check-locations shows none; give one of them\n"

@@ -137,6 +137,11 @@ import apass
 @apass.module_pass(opt_level=0)
 def Break(mod, ctx):
     raise ValueError("broken on purpose")
+
+@apass.register_pass("my.Exit")
+@apass.module_pass(opt_level=0)
+def Exit(mod, ctx):
+    raise SystemExit(3)
 """
 
 
@@ -165,6 +170,18 @@ def test_pass_that_fails_is_a_regression(tmp_path: Path) -> None:
     assert (status, errors) == (1, "")
     line = "regression: failure: m.onnx: ValueError: broken on purpose (in 0:sequential/1:Break)"
     assert line in output.splitlines()
+
+
+@pytest.mark.process
+def test_pass_that_exits_is_a_regression(tmp_path: Path) -> None:
+    (tmp_path / "passes.py").write_text(PASSES)
+    write_model(tmp_path / "m.onnx")
+    pipelines = ("-p", SHORT, "-p", f"{SHORT},my.Exit")
+    status, output, errors = run_in(
+        tmp_path, "--load", "passes.py", "diff", "m.onnx", *pipelines, "--rounds", "1", "--fail-above", "50%"
+    )
+    assert (status, errors) == (1, "")
+    assert "regression: failure: m.onnx: SystemExit: 3 (in 0:sequential/1:Exit)" in output.splitlines()
 
 
 def test_misuse_is_one_line(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from apass import instruments
 from apass.batch.formats import format_of
-from apass.cli.errors import errors_as_lines, failure_text, warnings_as_lines
+from apass.cli.errors import errors_as_lines, exited_error, failure_text, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.exit_status import FAILED
 from apass.cli.inputs import check_model_file
@@ -22,6 +22,7 @@ from apass.cli.user_modules import LoadOption
 from apass.core.adapter import adapter_for
 from apass.core.nodes import has_locations, with_locations
 from apass.core.run import enter_module
+from apass.errors import InputError
 
 __all__ = ["app"]
 
@@ -65,11 +66,17 @@ def blame(
     with errors_as_lines():
         check_backend(backend)
         check_model_file(model)
+        if check_locations and (nodes or removed):
+            option = "--node" if nodes else "--removed"
+            raise InputError(f"{option} shows histories, and --check-locations shows none; give one of them")
         text = None if pipeline is None else pipeline_text(pipeline)
         model_format = format_of(model, None, text)
         passes = read_pipeline(default_pipeline(model_format, model.suffix) if text is None else text)
         provenance, locations = instruments.ProvenanceInstrument(), instruments.LocationCheckInstrument()
-        context = make_context(options[0], [passes], [locations if check_locations else provenance])
+        # The names of functions come from the histories.
+        needs_histories = not check_locations or function is not None
+        watched = [*([provenance] if needs_histories else []), *([locations] if check_locations else [])]
+        context = make_context(options[0], [passes], watched)
 
         # Filled by `work`: `run_until_interrupted` returns no value.
         failures: list[Exception] = []
@@ -84,9 +91,13 @@ def blame(
                     await passes(mod)
                 except Exception as error:
                     failures.append(error)
+                except SystemExit as end:
+                    failures.append(exited_error(end))
 
         with warnings_as_lines():
             run_until_interrupted(work, backend)
+        if function is not None:
+            provenance.provenance(model.name).function(function)
         if check_locations:
             is_failed = _show_locations(locations, function, output_format)
         else:

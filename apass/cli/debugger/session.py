@@ -8,6 +8,7 @@ from anyio.to_thread import run_sync
 
 from apass.batch.formats import ModelFormat
 from apass.cli.debugger.pass_tree import PassTree
+from apass.cli.errors import exited_error
 from apass.cli.inputs import Job
 from apass.cli.planning import Plan
 from apass.concurrency.signal import Signal
@@ -95,8 +96,10 @@ class DebugSession:
                 result = await pipeline(mod)
                 if self._writes:
                     await run_sync(_write, model_format, result, job)
-            except (Exception, SystemExit) as error:  # a pass that calls `sys.exit` ends its own model only
+            except Exception as error:
                 self.errors[job.name] = error
+            except SystemExit as end:  # a pass that calls `sys.exit` ends its own model only
+                self.errors[job.name] = exited_error(end)
             else:
                 self.done.append(job)
         self.tree.end(job.name, failed=job.name in self.errors)

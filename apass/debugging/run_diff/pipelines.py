@@ -128,7 +128,7 @@ class _Comparison(Generic[ModT]):
                 # Names that match no pass are reported by the caller's context, not by each run's.
                 inner.expected.update(self.ctx.disabled_pass, self.ctx.required_pass)
             has_result = True
-        except (Exception, SystemExit) as error:  # SystemExit would end this process without a message
+        except (Exception, SystemExit) as error:  # a pass that calls `sys.exit` has failed
             report.fail(self.name, error)
         module = RecordedRun.of(report.record(), self.name).modules.get(self.name, RecordedModule(name=self.name))
         module = replace(module, input=_fingerprint(self.mod))
