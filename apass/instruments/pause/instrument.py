@@ -100,12 +100,9 @@ class PauseInstrument(ActivityHooks):
         *,
         watch_waits: bool | None = None,
     ) -> None:
-        if others not in ("run", "stop"):
-            raise ValueError(f"others must be 'run' or 'stop', got {others!r}")
         if isinstance(breakpoints, str):
             raise ValueError(f"breakpoints must be a list of breakpoints, got {breakpoints!r}; put it into a list")
-        self.others: Literal["run", "stop"] = others
-        """The `others` argument; it may be changed at any time."""
+        self._others = _checked(others)
         self._breakpoints = [_breakpoint(item) for item in breakpoints]
         has_wait = any(isinstance(item, WaitBreakpoint) for item in self._breakpoints)
         self._watch_waits: Final = has_wait if watch_waits is None else watch_waits
@@ -122,12 +119,27 @@ class PauseInstrument(ActivityHooks):
         self._news = Signal()
         """A pause has begun, or the last context was left."""
         self._resumed = Signal()
-        """A pause has ended, or breakpoints have changed."""
+        """A pause has ended, or breakpoints or `others` have changed."""
         self._interruption: str | None = None
         self._is_closed = False
         self._entered = 0
         self._has_ended = False
         self._thread = 0
+
+    @property
+    def others(self) -> Literal["run", "stop"]:
+        """What other modules do during a pause; it may be changed at any time.
+
+        Raises:
+            ValueError: if it is set to something else than `run` and `stop`.
+
+        """
+        return self._others
+
+    @others.setter
+    def others(self, others: Literal["run", "stop"]) -> None:
+        self._others = _checked(others)
+        self._resumed.notify()
 
     @property
     def breakpoints(self) -> tuple[Breakpoint, ...]:
@@ -474,6 +486,12 @@ class PauseInstrument(ActivityHooks):
 
 def _breakpoint(value: Breakpoint | str) -> Breakpoint:
     return parse_breakpoint(value) if isinstance(value, str) else value
+
+
+def _checked(others: Literal["run", "stop"]) -> Literal["run", "stop"]:
+    if others not in ("run", "stop"):
+        raise ValueError(f"others must be 'run' or 'stop', got {others!r}")
+    return others
 
 
 def _outermost(run: Run) -> Run:

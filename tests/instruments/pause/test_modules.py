@@ -49,6 +49,23 @@ async def run_until_paused(pauses: PauseInstrument, results: dict[str, Module], 
     pause.continue_()
 
 
+async def test_stopped_modules_run_when_others_may() -> None:
+    pauses = PauseInstrument(["module:*"], "stop")
+
+    async def run(name: str) -> None:
+        await PIPELINE.run({"f": 1}, name=name)
+
+    async with pauses, PassContext(instruments=[pauses]), anyio.create_task_group() as tasks:
+        tasks.start_soon(run, "a")
+        await taken(pauses)
+        tasks.start_soon(run, "b")
+        await anyio.wait_all_tasks_blocked()
+        pauses.others = "run"
+        await anyio.wait_all_tasks_blocked()
+        assert [pause.position.module for pause in pauses.open_pauses] == ["a", "b"]
+        pauses.close()
+
+
 async def test_others_stop_where_next_pass_begins_or_ends() -> None:
     reached: list[str] = []
 
