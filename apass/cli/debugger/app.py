@@ -245,9 +245,17 @@ class DebuggerApp(App[None]):
 
     def _open_pause(self) -> Pause | None:
         if self.pause is None or not self.pause.is_open:
-            self._say("no module is paused; press p to pause at the next pass", "yellow")
+            more = "all models have ended" if self.session.is_over else "press p to pause at the next pass"
+            self._say(f"no module is paused; {more}", "yellow")
             return None
         return self.pause
+
+    def _is_current(self, pause: Pause) -> bool:
+        """Return whether a pause still waits for a command; say so if it does not."""
+        if pause is self.pause and pause.is_open:
+            return True
+        self._say("the pause has ended meanwhile; nothing was done", "red")
+        return False
 
     def action_resume(self, command: str) -> None:
         """Continue the module by a command without arguments."""
@@ -259,6 +267,9 @@ class DebuggerApp(App[None]):
 
     def action_interrupt(self) -> None:
         """Pause at the next pass that begins or ends."""
+        if self.session.is_over:
+            self._say("all models have ended", "yellow")
+            return
         self.session.pauses.interrupt()
         self._say("pausing at the next pass")
 
@@ -278,12 +289,14 @@ class DebuggerApp(App[None]):
 
     def action_rerun(self) -> None:
         """Ask for options, and run the pass again."""
+        pause = self._open_pause()
 
         def rerun(options: str | None) -> None:
-            if options is not None:
-                self._command(lambda pause: pause.rerun(options.strip()))
+            # A wait may end during the question.
+            if options is not None and pause is not None and self._is_current(pause):
+                self._command(lambda current: current.rerun(options.strip()))
 
-        if self._open_pause() is not None:
+        if pause is not None:
             self.push_screen(Prompt("run the pass again with options, such as times=3; empty for the same"), rerun)
 
     def action_breakpoint(self) -> None:
@@ -308,13 +321,14 @@ class DebuggerApp(App[None]):
 
     def action_write(self) -> None:
         """Ask for a folder, and write the reproducer."""
+        pause = self._open_pause()
 
         def begin(folder: str | None) -> None:
-            if folder and not self._is_busy and (pause := self._open_pause()) is not None:
+            if folder and not self._is_busy and pause is not None and self._is_current(pause):
                 self._is_busy = True
                 self.run_worker(self._write(pause, folder))
 
-        if self._open_pause() is not None:
+        if pause is not None:
             self.push_screen(Prompt("write a reproducer to the folder", "reproducer"), begin)
 
     async def _write(self, pause: Pause, folder: str) -> None:

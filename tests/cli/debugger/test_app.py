@@ -136,7 +136,7 @@ async def test_keys_resume(model: Path) -> None:
         ]
         assert debugger.session.done == list(debugger.session.jobs)
         await debugger.press("s")
-        assert debugger.message == "no module is paused; press p to pause at the next pass"
+        assert debugger.message == "no module is paused; all models have ended"
 
 
 async def test_skipped_pass_changes_nothing(model: Path, tmp_path: Path) -> None:
@@ -257,6 +257,23 @@ async def test_end_of_wait_ends_pause(model: Path, door: anyio.Event) -> None:
         door.set()
         await debugger.ended()
         assert debugger.first_line == "finished"
+
+
+@pytest.mark.parametrize("key", ["r", "w"])
+async def test_answer_is_for_the_asking_pause(key: str, model: Path, tmp_path: Path, door: anyio.Event) -> None:
+    breakpoints = ("wait:0.01", "pass:debugger.Note")
+    async with debugging([model], "debugger.Hold,debugger.Note", *breakpoints) as debugger:
+        await debugger.press("c")
+        assert debugger.first_line == "m.relay: paused during the wait of debugger.Hold (wait:0.01)"
+        await debugger.press_at_once(key)
+        door.set()
+        later = "m.relay: paused before debugger.Note (pass:debugger.Note)"
+        with anyio.fail_after(30):
+            while debugger.first_line != later:
+                await debugger.press_at_once()
+        await debugger.answer(str(tmp_path / "x"))
+        assert debugger.message == "the pause has ended meanwhile; nothing was done"
+        assert debugger.first_line == later
 
 
 async def test_other_modules_stop(model: Path, tmp_path: Path) -> None:
