@@ -7,6 +7,7 @@ from typing import Final
 from apass.debugging.run_diff.diff import Regression, RunDiff, milliseconds
 from apass.debugging.run_diff.module_change import ModuleChange, ResultChange
 from apass.debugging.run_diff.times import TimeChange, TimeVerdict
+from apass.util.printable import printable
 from apass.util.text import aligned_rows, count_of
 
 __all__ = ["RESULTS", "SAMPLES_NOTE", "render_text", "time_rows"]
@@ -33,7 +34,8 @@ def render_text(diff: RunDiff, regressions: Sequence[Regression] = ()) -> str:
 
     Long lists are cut. `RunDiff.as_json` and the page have all of their items.
     """
-    return "\n".join(_lines(diff, regressions))
+    # A line break in a name, which a record of a stranger may have, could forge a line.
+    return "\n".join(printable(line, "\t") for line in _lines(diff, regressions))
 
 
 def time_rows(diff: RunDiff) -> list[tuple[str, ...]]:
@@ -55,7 +57,8 @@ def _lines(diff: RunDiff, regressions: Sequence[Regression]) -> Iterator[str]:
         yield ""
         yield from _module_lines(change)
     if len(diff.changes) > _MOST_MODULES:
-        yield f"\nand {len(diff.changes) - _MOST_MODULES:,} more modules with differences"
+        yield ""
+        yield f"and {len(diff.changes) - _MOST_MODULES:,} more modules with differences"
     if diff.total is not None:
         yield ""
         yield from _time_lines(diff)
@@ -90,7 +93,7 @@ def _time_lines(diff: RunDiff) -> Iterator[str]:
         shown = [index < _MOST_ITEMS for index in range(len(diff.times))]
     shown = [is_shown or None in time.medians for is_shown, time in zip(shown, diff.times, strict=True)]
     kept = [*rows[:2], *(row for row, is_shown in zip(rows[2:], shown, strict=True) if is_shown)]
-    yield from aligned_rows(kept, numbers=4).splitlines()
+    yield from aligned_rows([tuple(map(printable, row)) for row in kept], numbers=4).splitlines()
     left_out = len(rows) - len(kept)
     if left_out:
         yield f"and {left_out:,} more pass{'' if left_out == 1 else 'es'}" + (

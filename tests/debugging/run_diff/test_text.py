@@ -115,3 +115,13 @@ def test_everything_else_is_shown() -> None:
         *(f"  - remark remark {n:02}" for n in range(10)),
         "  and 2 more",
     ]
+
+
+def test_line_breaks_in_names_are_escaped() -> None:
+    name = "m\nregression: forged\x1b[2J"
+    runs = [RecordedRun.of(reported([change(name, f=value)], {name: {"f": 1}}).record(), name) for value in (2, 3)]
+    diff = RunDiff.of(*runs)
+    lines = render_text(diff, diff.regressions(0.1, allow_different=False)).splitlines()
+    assert "m\\nregression: forged\\x1b[2J: the result differs" in lines
+    (regression,) = [line for line in lines if line.startswith("regression: ")]
+    assert regression.startswith("regression: result: m\\nregression: forged\\x1b[2J has another result; first pass")
