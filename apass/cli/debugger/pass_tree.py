@@ -7,12 +7,13 @@ from apass.core.context import PassContext
 from apass.core.instrument import pass_instrument
 from apass.core.run import Run
 from apass.instruments.support.events import Event, EventInstrument
+from apass.instruments.support.outcomes import is_cancellation
 from apass.passes.base import Pass, is_enabled
 from apass.passes.sequential import Sequential
 
 __all__ = ["MARKS", "PassNode", "PassState", "PassTree"]
 
-PassState = Literal["to come", "running", "waiting", "paused", "unchanged", "changed", "failed", "not run"]
+PassState = Literal["to come", "running", "waiting", "paused", "unchanged", "changed", "failed", "cancelled", "not run"]
 """What is known of a pass."""
 
 MARKS: Final[dict[PassState, str]] = {
@@ -23,6 +24,7 @@ MARKS: Final[dict[PassState, str]] = {
     "unchanged": "=",
     "changed": "✓",
     "failed": "✗",
+    "cancelled": "-",
     "not run": "-",
 }
 """A character for each state."""
@@ -90,7 +92,11 @@ class PassTree(EventInstrument):
         node = self._nodes.pop(event.run, None)
         if node is None:
             return
-        node.state = "failed" if event.kind == "failed" else "changed" if event.changed else "unchanged"
+        if event.error is not None and is_cancellation(event.error):
+            # The slower passes of a Race are no failures.
+            node.state = "cancelled"
+        else:
+            node.state = "failed" if event.kind == "failed" else "changed" if event.changed else "unchanged"
         self.on_change(node)
         for child in node.children:
             if child.state == "to come":

@@ -28,6 +28,7 @@ _STYLES: Final[dict[PassState, str]] = {
     "unchanged": "",
     "changed": "green",
     "failed": "red",
+    "cancelled": "dim",
     "not run": "dim",
 }
 

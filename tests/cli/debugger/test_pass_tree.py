@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+import anyio
 import pytest
 
 import apass
@@ -63,6 +64,15 @@ async def test_passes_have_states() -> None:
         "      - pauses.Square",
         "    - pauses.Add",
     ]
+
+
+async def test_cancelled_pass_has_not_failed() -> None:
+    @apass.module_pass(opt_level=0)
+    async def Wait(mod: Module, ctx: PassContext) -> Module:
+        await anyio.sleep_forever()
+        return mod
+
+    assert await tree_of(apass.Race([Wait, Add()])) == ["  ✓ Race", "    - Wait", "    ✓ pauses.Add"]
 
 
 async def test_required_pass_is_before_its_owner() -> None:
