@@ -9,8 +9,10 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import isabstract
 from itertools import chain
+from math import inf
 from typing import Any, Final, TextIO, cast
 
+import anyio
 import typer
 from rich.console import Console
 
@@ -24,6 +26,7 @@ from apass.errors import (
     ApassError,
     DebugWarning,
     JournalWarning,
+    PassCancelledError,
     PluginWarning,
     StoreWarning,
     UnknownPassError,
@@ -35,6 +38,7 @@ __all__ = [
     "PassExitedError",
     "errors_as_lines",
     "errors_in",
+    "errors_of_passes",
     "exited_error",
     "failure_text",
     "kind_of",
@@ -149,6 +153,26 @@ def exited_error(end: SystemExit) -> PassExitedError:
     for note in getattr(end, "__notes__", ()):
         exited.add_note(note)
     return exited
+
+
+@contextmanager
+def errors_of_passes() -> Generator[None]:
+    """Raise a call of `sys.exit`, and a cancellation that no scope requested, as errors of one model.
+
+    Raises:
+        PassExitedError: if a pass called `sys.exit`.
+        PassCancelledError: if a pass awaited something that was cancelled elsewhere.
+
+    """
+    try:
+        yield
+    except SystemExit as end:
+        raise exited_error(end) from end
+    except anyio.get_cancelled_exc_class() as cancellation:
+        # A deadline of -inf means that this task itself is cancelled.
+        if anyio.current_effective_deadline() == -inf:
+            raise
+        raise PassCancelledError("the pass awaited something that was cancelled outside the run") from cancellation
 
 
 def errors_in(error: BaseException) -> Sequence[BaseException]:

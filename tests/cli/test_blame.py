@@ -28,6 +28,7 @@ class Break(relay.ExprMutator):
         return relay.subtract(*new.args) if new.op is relay.op.get("multiply") else new
 """
 FAIL = """
+import asyncio
 import apass
 
 @apass.register_pass("my.Fail")
@@ -41,6 +42,14 @@ def fail(mod, ctx):
 def leave(mod, ctx):
     "End the process."
     raise SystemExit(3)
+
+@apass.register_pass("my.Await")
+@apass.module_pass(opt_level=0, name="my.Await")
+async def cancelled(mod, ctx):
+    "Await a future that was cancelled."
+    future = asyncio.get_running_loop().create_future()
+    future.cancel()
+    await future
 """
 PROGRAM = """#[version = "0.0.5"]
 def @main(%x: Tensor[(2), float32]) -> Tensor[(2), float32] {
@@ -113,6 +122,13 @@ def test_pass_that_exits_has_failed(tmp_path: Path) -> None:
     status, output, errors = blame(tmp_path, "--load", "fail.py", "-p", "my.Break,my.Exit", "--node", "%z")
     assert (status, "changed by 0:sequential/0:Break" in output) == (1, True)
     assert "PassExitedError: the pass exited with 3; a pass that fails must raise an exception" in errors
+
+
+def test_foreign_cancellation_has_failed(tmp_path: Path) -> None:
+    (tmp_path / "fail.py").write_text(FAIL)
+    status, output, errors = blame(tmp_path, "--load", "fail.py", "-p", "my.Break,my.Await", "--node", "%z")
+    assert (status, "changed by 0:sequential/0:Break" in output) == (1, True)
+    assert errors.endswith("PassCancelledError: the pass awaited something that was cancelled outside the run\n")
 
 
 def test_lost_locations_have_exit_status(tmp_path: Path) -> None:

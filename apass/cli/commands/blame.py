@@ -10,7 +10,7 @@ from rich.console import Console
 
 from apass import instruments
 from apass.batch.formats import format_of
-from apass.cli.errors import errors_as_lines, exited_error, failure_text, warnings_as_lines
+from apass.cli.errors import errors_as_lines, errors_of_passes, failure_text, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.exit_status import FAILED
 from apass.cli.inputs import check_model_file
@@ -88,11 +88,10 @@ def blame(
                 # Without artificial locations, those of the file are checked.
                 mod = with_locations(mod) if check_locations and has_locations(adapter_for(mod)) else mod
                 try:
-                    await passes(mod)
+                    with errors_of_passes():
+                        await passes(mod)
                 except Exception as error:
                     failures.append(error)
-                except SystemExit as end:
-                    failures.append(exited_error(end))
 
         with warnings_as_lines():
             run_until_interrupted(work, backend)

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from apass.batch.formats import ModelFormat, format_of, suffixes
 from apass.cli.completion import complete_pipeline
-from apass.cli.errors import errors_as_lines, warnings_as_lines
+from apass.cli.errors import errors_as_lines, errors_of_passes, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.exit_status import FAILED
 from apass.cli.inputs import Job, find_models, plan_jobs
@@ -179,7 +179,8 @@ def _run_pipelines(
     async def work() -> None:
         async with context:
             modules = _modules(jobs, formats)
-            results.append(await diff_pipelines(modules, *passes, rounds=rounds, sizes=sizes, report=report))
+            with errors_of_passes():
+                results.append(await diff_pipelines(modules, *passes, rounds=rounds, sizes=sizes, report=report))
 
     if status is not None:
         status.start()

@@ -8,7 +8,7 @@ from anyio.to_thread import run_sync
 
 from apass.batch.formats import ModelFormat
 from apass.cli.debugger.pass_tree import PassTree
-from apass.cli.errors import exited_error
+from apass.cli.errors import errors_of_passes
 from apass.cli.inputs import Job
 from apass.cli.planning import Plan
 from apass.concurrency.signal import Signal
@@ -93,13 +93,12 @@ class DebugSession:
             enter_module(job.name)
             try:
                 mod = await run_sync(model_format.load, job.source)
-                result = await pipeline(mod)
+                with errors_of_passes():
+                    result = await pipeline(mod)
                 if self._writes:
                     await run_sync(_write, model_format, result, job)
             except Exception as error:
                 self.errors[job.name] = error
-            except SystemExit as end:  # a pass that calls `sys.exit` ends its own model only
-                self.errors[job.name] = exited_error(end)
             else:
                 self.done.append(job)
         self.tree.end(job.name, failed=job.name in self.errors)

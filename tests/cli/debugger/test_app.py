@@ -1,5 +1,6 @@
 """The screen of the debugger, driven by keys."""
 
+import asyncio
 import sys
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,14 @@ async def Hold(mod: Any, ctx: apass.PassContext) -> Any:
     with apass.waiting_for("a door"):
         await DOORS[-1].wait()
     return mod
+
+
+@apass.register_pass
+@apass.module_pass(opt_level=0, name="debugger.Await")
+async def Await(mod: Any, ctx: apass.PassContext) -> Any:
+    future = asyncio.get_running_loop().create_future()
+    future.cancel()
+    return await future
 
 
 @pytest.fixture(params=["asyncio"])
@@ -241,6 +250,13 @@ async def test_error_of_pass_is_shown_as_text(model: Path) -> None:
         assert debugger.first_line == "finished: 1 model failed"
         assert "✗ m.relay" in debugger.text
     assert isinstance(debugger.session.errors["m.relay"], ValueError)
+
+
+async def test_foreign_cancellation_fails_the_model(model: Path) -> None:
+    async with debugging([model], "debugger.Await") as debugger:
+        await debugger.press("c")
+        assert debugger.first_line == "finished: 1 model failed"
+    assert isinstance(debugger.session.errors["m.relay"], apass.PassCancelledError)
 
 
 async def test_waiting_pass_is_shown(model: Path, door: anyio.Event) -> None:
