@@ -157,7 +157,7 @@ def exited_error(end: SystemExit) -> PassExitedError:
 
 @contextmanager
 def errors_of_passes() -> Generator[None]:
-    """Raise a call of `sys.exit`, and a cancellation that no scope requested, as errors of one model.
+    """Raise exits and foreign cancellations as errors of one model.
 
     Raises:
         PassExitedError: if a pass called `sys.exit`.

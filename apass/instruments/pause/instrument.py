@@ -102,7 +102,7 @@ class PauseInstrument(ActivityHooks):
     ) -> None:
         if isinstance(breakpoints, str):
             raise ValueError(f"breakpoints must be a list of breakpoints, got {breakpoints!r}; put it into a list")
-        self._others = _checked(others)
+        self._others: Literal["run", "stop"] = _checked(others)
         self._breakpoints = [_breakpoint(item) for item in breakpoints]
         has_wait = any(isinstance(item, WaitBreakpoint) for item in self._breakpoints)
         self._watch_waits: Final = has_wait if watch_waits is None else watch_waits
