@@ -251,7 +251,7 @@ class DebuggerApp(App[None]):
         return self.pause
 
     def _is_current(self, pause: Pause) -> bool:
-        """Return whether a pause still waits for a command; if not, show that it has ended."""
+        """Return whether a pause is still open; if not, show that it has ended."""
         if pause is self.pause and pause.is_open:
             return True
         self._say("the pause has ended meanwhile; nothing was done", "red")
