@@ -31,6 +31,7 @@ __all__ = [
     "PassCancelledError",
     "PassContextError",
     "PassDefinitionError",
+    "PassExitedError",
     "PassNotAllowedError",
     "PassOrderError",
     "PassRegistrationError",
@@ -129,6 +130,19 @@ class PassCancelledError(ApassError, RuntimeError):
 
     The usual cause: the pass awaited a task or future that was cancelled elsewhere.
     """
+
+
+class PassExitedError(ApassError):
+    """A pass called `sys.exit`, which would end the whole run."""
+
+    @classmethod
+    def of(cls, end: SystemExit) -> "PassExitedError":
+        """Return the error in place of an exit, with its notes."""
+        exited = cls(f"the pass exited with {end.code!r}; a pass that fails must raise an exception")
+        exited.__cause__ = end
+        for note in getattr(end, "__notes__", ()):
+            exited.add_note(note)
+        return exited
 
 
 class PassTimeoutError(ApassError, TimeoutError):

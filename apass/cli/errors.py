@@ -9,10 +9,8 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import isabstract
 from itertools import chain
-from math import inf
 from typing import Any, Final, TextIO, cast
 
-import anyio
 import typer
 from rich.console import Console
 
@@ -26,7 +24,6 @@ from apass.errors import (
     ApassError,
     DebugWarning,
     JournalWarning,
-    PassCancelledError,
     PluginWarning,
     StoreWarning,
     UnknownPassError,
@@ -35,11 +32,8 @@ from apass.errors import (
 from apass.passes.base import Pass
 
 __all__ = [
-    "PassExitedError",
     "errors_as_lines",
     "errors_in",
-    "errors_of_passes",
-    "exited_error",
     "failure_text",
     "kind_of",
     "notes_of",
@@ -51,10 +45,6 @@ __all__ = [
 
 _OUTPUT_FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """Errors of a stream whose file or device cannot take more data."""
-
-
-class PassExitedError(ApassError):
-    """A pass called `sys.exit`, which would end the whole run."""
 
 
 @contextmanager
@@ -144,35 +134,6 @@ def failure_text(name: str, error: BaseException, *, has_traceback: bool = False
         text = "".join(traceback.format_exception(error))
         rest += [f"    {line}" for line in safe_markup(text).splitlines()]
     return "\n".join([f"[red]failed[/] {safe_name(name)}: {first}", *rest])
-
-
-def exited_error(end: SystemExit) -> PassExitedError:
-    """Return the error of a model whose pass called `sys.exit`."""
-    exited = PassExitedError(f"the pass exited with {end.code!r}; a pass that fails must raise an exception")
-    exited.__cause__ = end
-    for note in getattr(end, "__notes__", ()):
-        exited.add_note(note)
-    return exited
-
-
-@contextmanager
-def errors_of_passes() -> Generator[None]:
-    """Raise exits and foreign cancellations as errors of one model.
-
-    Raises:
-        PassExitedError: if a pass called `sys.exit`.
-        PassCancelledError: if a pass awaited something that was cancelled elsewhere.
-
-    """
-    try:
-        yield
-    except SystemExit as end:
-        raise exited_error(end) from end
-    except anyio.get_cancelled_exc_class() as cancellation:
-        # A deadline of -inf means that this task itself is cancelled.
-        if anyio.current_effective_deadline() == -inf:
-            raise
-        raise PassCancelledError("the pass awaited something that was cancelled outside the run") from cancellation
 
 
 def errors_in(error: BaseException) -> Sequence[BaseException]:

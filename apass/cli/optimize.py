@@ -19,7 +19,6 @@ from apass.batch.execution import module_runner
 from apass.batch.formats import ModelFormat
 from apass.batch.source import ModuleSource
 from apass.batch.workers import ModuleWorkers
-from apass.cli.errors import exited_error
 from apass.cli.inputs import Job
 from apass.cli.journal import FileJournal, Finished, States
 from apass.cli.output_files import named
@@ -30,7 +29,7 @@ from apass.core.executor import Executor
 from apass.core.ir_plugin import file_suffix
 from apass.core.run import enter_module
 from apass.core.tracebacks import hide_runner_frames
-from apass.errors import ApassError, OutputsChangedError, PassCancelledError
+from apass.errors import ApassError, OutputsChangedError, PassCancelledError, PassExitedError
 from apass.passes.base import Pass
 from apass.util.files import PartFile, Prepared, complete_together, completed_later, copy_whole, give_up
 
@@ -158,7 +157,7 @@ async def _error_of(run: "_FileRun") -> Exception | None:
         hide_runner_frames(failure)
         return failure
     except SystemExit as end:
-        return exited_error(end)
+        return PassExitedError.of(end)
     except anyio.get_cancelled_exc_class() as cancellation:
         # A deadline of -inf means that this task itself is cancelled. Otherwise the pass awaited something, such as a
         # future of asyncio, that was cancelled elsewhere: an error of this file only.

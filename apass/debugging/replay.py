@@ -7,8 +7,6 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Final, Literal
 
-import anyio
-
 from apass.batch.optimize import optimize_all
 from apass.concurrency.coroutines import await_once
 from apass.core.answers import RecordedAnswers
@@ -18,7 +16,6 @@ from apass.errors import (
     AnswersError,
     ApassError,
     InputError,
-    PassCancelledError,
     PassResultError,
     PipelineSyntaxError,
     ReproducerError,
@@ -32,6 +29,7 @@ from apass.instruments.verify_outputs import VerifyOutputsInstrument
 from apass.passes.base import Pass
 from apass.passes.registry import without_extensions
 from apass.pipelines.parser import as_pass, parse_pipeline
+from apass.runner.error_policy import errors_of_passes
 from apass.util.files import read_regular
 
 __all__ = [
@@ -147,26 +145,13 @@ async def run_once(
             # Most disabled and required names belong to passes that do not run here.
             current_scope().expected.update(context.disabled_pass, context.required_pass)
             try:
-                if in_worker:
-                    name = reproducer.module or "module"
-                    return (await optimize_all({name: mod}, pass_, executor="process"))[name], None
-                return await pass_(mod), None
+                with errors_of_passes():
+                    if in_worker:
+                        name = reproducer.module or "module"
+                        return (await optimize_all({name: mod}, pass_, executor="process"))[name], None
+                    return await pass_(mod), None
             except Exception as error:
                 return None, error
-            except SystemExit as end:
-                # It would end this process without a message.
-                exited = PassCancelledError(
-                    f"the pass exited with {end.code!r}; a pass that fails must raise an exception"
-                )
-                exited.__cause__ = end
-                return None, exited
-            except anyio.get_cancelled_exc_class() as cancellation:
-                # A deadline of -inf means that this task itself is cancelled.
-                if anyio.current_effective_deadline() == float("-inf"):
-                    raise
-                cancelled = PassCancelledError("the pass awaited something that was cancelled outside the run")
-                cancelled.__cause__ = cancellation
-                return None, cancelled
     finally:
         if token is not None:
             leave_module(token)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from math import inf
 from typing import Any, Literal, TypeVar
 
 import anyio
@@ -14,10 +15,26 @@ from apass.core.diagnostics import Diagnostic, DiagnosticLevel
 from apass.core.info import PassInfo
 from apass.core.run import Run, current_module_name, current_run, note_whereabouts
 from apass.core.tracebacks import hidden_in_pytest
-from apass.errors import ExecutorError, PassResultError, PassTimeoutError, UnknownAnswerError
+from apass.errors import (
+    ExecutorError,
+    PassCancelledError,
+    PassExitedError,
+    PassResultError,
+    PassTimeoutError,
+    UnknownAnswerError,
+)
 from apass.util.text import text_of_error
 
-__all__ = ["Failures", "Fallback", "OnError", "note_failure", "watch_failures", "with_deadline", "with_error_policy"]
+__all__ = [
+    "Failures",
+    "Fallback",
+    "OnError",
+    "errors_of_passes",
+    "note_failure",
+    "watch_failures",
+    "with_deadline",
+    "with_error_policy",
+]
 
 __tracebackhide__ = hidden_in_pytest
 
@@ -31,6 +48,26 @@ It is called as `(func, mod, ctx, error) -> func`, or for a module pass as `(mod
 
 OnError = Literal["raise", "keep"] | Fallback
 """What a pass does when its body fails: raise the error, keep the input and warn, or call a fallback."""
+
+
+@contextmanager
+def errors_of_passes() -> Generator[None]:
+    """Raise exits and foreign cancellations as errors of one model.
+
+    Raises:
+        PassExitedError: if a pass called `sys.exit`.
+        PassCancelledError: if a pass awaited something that was cancelled elsewhere.
+
+    """
+    try:
+        yield
+    except SystemExit as end:
+        raise PassExitedError.of(end) from end
+    except anyio.get_cancelled_exc_class() as cancellation:
+        # A deadline of -inf means that this task itself is cancelled.
+        if anyio.current_effective_deadline() == -inf:
+            raise
+        raise PassCancelledError("the pass awaited something that was cancelled outside the run") from cancellation
 
 
 def with_deadline(work: Callable[..., Any], deadline: Deadline, work_name: str) -> Callable[..., Any]:

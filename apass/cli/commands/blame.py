@@ -10,7 +10,7 @@ from rich.console import Console
 
 from apass import instruments
 from apass.batch.formats import format_of
-from apass.cli.errors import errors_as_lines, errors_of_passes, failure_text, warnings_as_lines
+from apass.cli.errors import errors_as_lines, failure_text, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.exit_status import FAILED
 from apass.cli.inputs import check_model_file
@@ -23,6 +23,7 @@ from apass.core.adapter import adapter_for
 from apass.core.nodes import has_locations, with_locations
 from apass.core.run import enter_module
 from apass.errors import InputError
+from apass.runner.error_policy import errors_of_passes
 
 __all__ = ["app"]
 

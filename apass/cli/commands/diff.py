@@ -10,7 +10,7 @@ from rich.console import Console
 
 from apass.batch.formats import ModelFormat, format_of, suffixes
 from apass.cli.completion import complete_pipeline
-from apass.cli.errors import errors_as_lines, errors_of_passes, warnings_as_lines
+from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.exit_status import FAILED
 from apass.cli.inputs import Job, find_models, plan_jobs
@@ -26,6 +26,7 @@ from apass.debugging.run_diff.pipelines import diff_pipelines
 from apass.debugging.run_diff.reading import read_run
 from apass.debugging.run_diff.text import SAMPLES_NOTE, render_text
 from apass.errors import InputError
+from apass.runner.error_policy import errors_of_passes
 
 __all__ = ["app"]
 

@@ -8,13 +8,13 @@ from anyio.to_thread import run_sync
 
 from apass.batch.formats import ModelFormat
 from apass.cli.debugger.pass_tree import PassTree
-from apass.cli.errors import errors_of_passes
 from apass.cli.inputs import Job
 from apass.cli.planning import Plan
 from apass.concurrency.signal import Signal
 from apass.core.context import PassContext
 from apass.core.run import enter_module
 from apass.instruments.pause.instrument import PauseInstrument
+from apass.runner.error_policy import errors_of_passes
 
 __all__ = ["DebugSession"]
 
