@@ -75,7 +75,8 @@ class CheckCommand:
         self._timeout = timeout
 
     def __str__(self) -> str:
-        return shlex.join(self._command)
+        limit = "" if self._timeout is None else f" (killed after {self._timeout:g} s)"
+        return shlex.join(self._command) + limit
 
     async def __call__(self, before: Any, after: Any) -> bool | Failure:
         """Write the models to files, and return whether the command accepts them.

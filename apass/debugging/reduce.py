@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import islice
+from math import inf
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -55,6 +56,9 @@ Kept = Literal["module", "pipeline"]
 
 _VARIES: Final = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|[%@][\w.]+|0x[0-9a-f]+|\d+(?:\.\d+)?")
 """Parts of a message that depend on the module: names and numbers."""
+
+LIMIT: Final = 60.0
+"""Seconds that each attempt may take beyond ten times the first one."""
 
 _LOST: Final = Failure.of(WorkerLostError()).type
 """The recorded failure of a pass that ended its worker."""
@@ -138,7 +142,9 @@ async def reduce(
         message: a regular expression that the failure's message must match. By default the first line must be the
             same, except for names and numbers. The type must always be the same.
         timeout: seconds after which the smallest reproducer so far is the result.
-        isolate: whether the passes run in worker processes, for a pass that may crash or never end.
+        isolate: whether the passes run in worker processes, for a pass that may crash or never end. An attempt that
+            takes a minute longer than ten times the first one ends, and does not count. Without `isolate`, a pass that
+            blocks the event loop cannot be ended.
         jobs: number of attempts that run at once. It makes sense with `isolate`, or a check that starts a process. The
             result is the same.
         tried: a file for the outcomes of attempts. The next search for the same reproducer, pipeline, check and message
@@ -378,6 +384,7 @@ class _Search:
         self.attempts = Attempts(tried, digest_of(identity.encode(), self.best.digest.encode()))
         self.finished: set[str] = set()
         self.failures: dict[str, Failure] = {}
+        self.limit = inf
         self.tries = 0
 
     async def run(self, output: Path, timeout: float | None) -> Reduced:
@@ -420,7 +427,9 @@ class _Search:
         """
         best = self.best
         first = _Candidate.of(best.mod, best.pass_)
+        start = anyio.current_time()
         failure = await self.failure_of(first)
+        self.limit = LIMIT + 10 * (anyio.current_time() - start)
         if failure is not None and failure.type == _NOT_SENT:
             raise ReproducerError(
                 f"cannot reduce: the passes cannot run in a worker process: {failure.message}; register them in a "
@@ -500,8 +509,10 @@ class _Search:
         """Make the result of the first passes the module, if the others fail on it."""
         passes = as_row(self.best.pass_).passes
         for count in range(len(passes) - 1, 0, -1):
-            mod, error = await self.result_of(Sequential(passes[:count]), self.best.mod)
-            if error is not None or not hasattr(adapter_for(mod), "shrinkings"):
+            mod, error = None, None
+            with anyio.move_on_after(self.limit) as scope:
+                mod, error = await self.result_of(Sequential(passes[:count]), self.best.mod)
+            if scope.cancelled_caught or error is not None or not hasattr(adapter_for(mod), "shrinkings"):
                 continue
             candidate = await self.smaller(partial(_Candidate.of, mod, joined(passes[count:], self.ctx)))
             if candidate is not None:
@@ -539,11 +550,16 @@ class _Search:
         return candidate if fails else None
 
     async def failure_of(self, candidate: _Candidate) -> Failure | None:
-        """Run the passes, and the check; return how they fail."""
-        result, error = await self.result_of(candidate.pass_, candidate.mod)
-        if error is not None:
-            return Failure.of(error)
-        return await failure_of_check(self.check, candidate.mod, result)
+        """Run the passes, and the check; return how they fail.
+
+        An attempt that takes too long does not fail.
+        """
+        with anyio.move_on_after(self.limit):
+            result, error = await self.result_of(candidate.pass_, candidate.mod)
+            if error is not None:
+                return Failure.of(error)
+            return await failure_of_check(self.check, candidate.mod, result)
+        return None
 
     def result_of(self, pass_: Pass[Any], mod: Any) -> Awaitable[tuple[Any, Exception | None]]:
         """Run passes on a module; return the result or the error."""

@@ -282,6 +282,14 @@ async def test_first_attempt_ends_at_the_timeout(tmp_path: Path) -> None:
         await apass.reduce(folder, endless, timeout=0)
 
 
+@pytest.mark.usefixtures("idle_clock")
+async def test_attempt_without_end_does_not_count(tmp_path: Path) -> None:
+    folder = await reproducer(FailOn(1), {"f": 1, "g": 2, "h": 3}, tmp_path)
+    slow = module_pass_of(lambda mod, ctx: _fail_then_wait(mod))
+    result = await apass.reduce(folder, slow)
+    assert (result.complete, text(result.folder)) == (True, '{"g": 2, "h": 3}')
+
+
 async def _fail_then_wait(mod: Any) -> Any:
     if len(mod) < 2:
         await anyio.sleep_forever()
