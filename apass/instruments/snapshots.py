@@ -17,7 +17,7 @@ from anyio.to_thread import run_sync
 from apass.batch.journal import describe_run
 from apass.batch.snapshot_folder import SnapshotFolder, snapshot_key
 from apass.core.adapter import ModT, adapter_for, run_in_thread_if_safe
-from apass.core.context import PassContext
+from apass.core.context import PassContext, current_scope
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.portable import remote_run
@@ -80,6 +80,7 @@ class SnapshotInstrument:
       by another one's code is part of that one.
     - A snapshot is made only if snapshots have then taken at most `share` of the time of the pipeline, and at least
       `interval` seconds after the last one.
+    - There are no snapshots if an instrument of the context may skip passes, such as a BisectInstrument.
     - `apass opt --journal FILE` uses the folder `FILE.snapshots`.
 
     Parameters:
@@ -151,6 +152,9 @@ class SnapshotInstrument:
             Exception: the error of a pass.
 
         """
+        if current_scope().state.hooks.should_run:
+            # The numbers of positions count the passes that run, so they would not be those of the pipeline.
+            return await self._run(pass_, mod, runner, None)
         name = current_module_name()
         description = describe_run({"": pass_}, PassContext.current())
         adapter = adapter_for(mod)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import apass
-from apass.instruments import SnapshotInstrument
+from apass.instruments import BisectInstrument, SnapshotInstrument
 from apass.util.files import write_whole
 from tests.helpers.folders import files
 
@@ -248,3 +248,14 @@ async def test_module_changed_in_place_is_written_each_time(tmp_path: Path) -> N
         await run(tmp_path, pipeline)
     passes[-1].is_failing = False
     assert await run(tmp_path, pipeline) == {"f": list("ABCD")}
+
+
+async def test_skipped_passes_leave_no_snapshot(tmp_path: Path, runs: Runs) -> None:
+    runs.failing = "C"
+    for _ in range(2):
+        snapshots = SnapshotInstrument(tmp_path, share=float("inf"), interval=0)
+        async with apass.PassContext(instruments=[snapshots, BisectInstrument(intervals=[(2, 4)])]):
+            with pytest.raises(ValueError, match="C"):
+                await apass.optimize_all({"m": MODULE}, "A,A,B,C")
+    assert runs.log == list("ABAB")
+    assert files(tmp_path) == []
