@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from apass.core.remarks import Remark, RemarkKind
     from apass.core.run import Run, current_module_name, current_run
     from apass.debugging.bisect import Bisected, bisect
-    from apass.debugging.reduce import Reduced, reduce, reduce_module
+    from apass.debugging.reduce import reduce, reduce_module
+    from apass.debugging.reduction import Reduced
     from apass.debugging.replay import Replay, Verdict, replay
     from apass.debugging.run_diff.diff import RunDiff
     from apass.debugging.run_diff.pipelines import diff_pipelines
@@ -155,7 +156,8 @@ else:
             "apass.core.remarks": ["Remark", "RemarkKind"],
             "apass.core.run": ["Run", "current_module_name", "current_run"],
             "apass.debugging.bisect": ["Bisected", "bisect"],
-            "apass.debugging.reduce": ["Reduced", "reduce", "reduce_module"],
+            "apass.debugging.reduce": ["reduce", "reduce_module"],
+            "apass.debugging.reduction": ["Reduced"],
             "apass.concurrency.interleaving": ["Schedule"],
             "apass.debugging.run_diff.diff": ["RunDiff"],
             "apass.debugging.run_diff.pipelines": ["diff_pipelines"],

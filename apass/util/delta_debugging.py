@@ -1,6 +1,6 @@
 """Delta debugging: removable parts of a module, and the search for a minimum.
 
-Adapters describe the parts with `Shrinking`; `apass.debugging.reduce` searches with `ddmin`.
+Adapters describe the parts with `Shrinking`; `apass.debugging.reduction` searches with `ddmin`.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
