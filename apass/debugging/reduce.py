@@ -4,11 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
+from apass.concurrency.backend import backend_name
 from apass.core.adapter import adapter_for, facts_of, suffix_of, type_name
 from apass.core.answers import ANSWERS_FILE
 from apass.core.context import PassContext
 from apass.core.run import current_module_name
-from apass.core.user_modules import loaded_user_modules
 from apass.debugging.reduction import Kept, Reduced, Search, Size, fields_of_pass, text_or_none
 from apass.debugging.replay import (
     ResultCheck,
@@ -18,16 +18,12 @@ from apass.debugging.replay import (
     read_pass,
 )
 from apass.errors import ReproducerError
-from apass.executors.remote import backend_name
+from apass.instruments.reproducer.capture import context_fields
 from apass.instruments.reproducer.folder import (
-    ContextSettings,
     Reproducer,
     read_reproducer,
-    versions,
 )
 from apass.instruments.support.paths import file_name
-from apass.instruments.verify import VerifyInstrument
-from apass.instruments.verify_outputs import VerifyOutputsInstrument
 from apass.passes.base import Pass
 from apass.pipelines.parser import as_pass
 
@@ -194,15 +190,10 @@ def _state(mod: Any, pass_: Pass[Any], ctx: PassContext) -> Reproducer:
         **fields_of_pass(pass_),
         pipeline=text_or_none(pass_),
         rest=None,
-        loaded=tuple(module.source for module in loaded_user_modules()),
         module=current_module_name(),
         function=None,
         failure=None,
-        context=ContextSettings.of(ctx),
-        verify=next((item.when for item in ctx.instruments if isinstance(item, VerifyInstrument)), None),
-        verify_outputs=next((item.mode for item in ctx.instruments if isinstance(item, VerifyOutputsInstrument)), None),
-        backend=backend_name(),
-        versions=dict(versions()),
+        **context_fields(ctx, backend_name()),
         module_type=type_name(mod),
         module_file=file_name(f"module{suffix_of(adapter_for(mod))}"),
         answers_file=None if ctx.replay_answers is None else ANSWERS_FILE,

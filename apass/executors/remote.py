@@ -14,8 +14,8 @@ from typing import Any, Final, TypeVar, TypeVarTuple, cast
 from uuid import uuid4
 
 from anyio import CapacityLimiter
-from anyio.lowlevel import current_token
 
+from apass.concurrency.backend import backend_name
 from apass.concurrency.limits import Slots
 from apass.core.adapter import adapter_for, extract_into, run_in_thread_if_safe
 from apass.core.context import PassContext, current_scope, waiting_for
@@ -30,7 +30,7 @@ from apass.executors.worker import SAME, Answer, Reply, Request, transform_messa
 from apass.passes.base import Pass
 from apass.util.checks import is_count, is_seconds
 
-__all__ = ["Batch", "RemoteExecutor", "WorkerDiedError", "backend_name", "record_passes"]
+__all__ = ["Batch", "RemoteExecutor", "WorkerDiedError", "record_passes"]
 
 ItemT = TypeVar("ItemT")
 R = TypeVar("R")
@@ -411,12 +411,6 @@ async def open_message(message: ModuleMessage) -> Any:
     if len(message.data) <= BIG:
         return message.open()
     return await run_in_thread_if_safe(message.adapter, None, message.open)
-
-
-def backend_name() -> str:
-    """Return the name of the running event loop, as a backend of `anyio.run`."""
-    native = type(current_token().native_token).__module__
-    return "trio" if native.partition(".")[0] == "trio" else "asyncio"
 
 
 def record_passes(pass_: Pass[Any]) -> None:

@@ -12,6 +12,7 @@ import anyio
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import checkpoint_if_cancelled
 
+from apass.concurrency.backend import backend_name
 from apass.concurrency.limits import NO_LIMIT, Slots, usable_cores
 from apass.core.adapter import adapter_for
 from apass.core.analysis_manager import give
@@ -22,7 +23,7 @@ from apass.core.run import RUN, Run, current_module_name, current_run
 from apass.errors import ExecutorError, PassTimeoutError
 from apass.executors.batching import Batches, Done
 from apass.executors.messages import store_for_worker
-from apass.executors.remote import backend_name, record_passes
+from apass.executors.remote import record_passes
 from apass.executors.worker import call_transform, check_plain, run_whole_pass
 from apass.passes.base import Pass
 from apass.util.checks import is_count

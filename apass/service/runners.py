@@ -15,13 +15,14 @@ import anyio
 
 from apass.batch.source import ModuleSource
 from apass.batch.workers import ModuleWorkers
+from apass.concurrency.backend import backend_name
 from apass.core.context import current_scope
 from apass.core.executor import SENDER, ExecutorChoice
 from apass.core.store import SharedStore, Store
 from apass.errors import ApassError, ExecutorError, PassCancelledError
 from apass.executors.batching import batch_size
 from apass.executors.pickling import dumps
-from apass.executors.remote import RemoteExecutor, backend_name
+from apass.executors.remote import RemoteExecutor
 from apass.service.work import Work, WorkResult, run_work
 from apass.util.identity_cache import IdentityCache
 from apass.util.text import size_text

@@ -14,8 +14,8 @@ from typing import Any, Final, cast
 import anyio
 from anyio.abc import TaskStatus
 
+from apass.concurrency.backend import backend_name
 from apass.errors import InputError, MissingExtraError
-from apass.executors.remote import backend_name
 from apass.service.errors import ServiceError
 
 try:

@@ -12,10 +12,10 @@ from apass.cli.debugger.app import DebuggerApp
 from apass.cli.debugger.pass_tree import PassTree
 from apass.cli.debugger.session import DebugSession
 from apass.cli.planning import Plan
+from apass.concurrency.backend import backend_name
 from apass.core.context import PassContext
 from apass.errors import InputError
 from apass.instruments.pause.instrument import PauseInstrument
-from apass.instruments.reproducer.capture import backend_name
 
 __all__ = ["make_session", "run_debugger"]
 

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 import anyio
 
+from apass.concurrency.backend import backend_name
 from apass.concurrency.signal import Signal
 from apass.core.answers import Answer
 from apass.core.context import PassContext, waiting_for
@@ -24,7 +25,7 @@ from apass.instruments.pause.breakpoints import Breakpoint, ErrorBreakpoint, Wai
 from apass.instruments.pause.pause import Decision, Pause, PauseStage, Replace, Reply, Rerun, Resume, Skip
 from apass.instruments.pause.reached import reached_after, reached_before
 from apass.instruments.pause.stepping import RUNNING, Stepping
-from apass.instruments.reproducer.capture import AnswersByRun, backend_name, capture, rest_text
+from apass.instruments.reproducer.capture import AnswersByRun, capture, rest_text
 from apass.instruments.reproducer.folder import write_reproducer
 from apass.instruments.support.activity import ActiveRun
 

@@ -5,8 +5,7 @@ from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import anyio
-
+from apass.core.adapter import type_name
 from apass.core.answers import ANSWERS_FILE, Answer
 from apass.core.context import PassContext
 from apass.core.position import Position
@@ -21,7 +20,7 @@ from apass.instruments.verify_outputs import VerifyOutputsInstrument
 from apass.passes.sequential import Sequential
 from apass.pipelines.resume import rest_of
 
-__all__ = ["AnswersByRun", "backend_name", "capture", "rest_text"]
+__all__ = ["AnswersByRun", "capture", "context_fields", "rest_text"]
 
 
 class AnswersByRun:
@@ -86,17 +85,12 @@ def capture(
         pipeline=pipeline,
         rest=rest,
         defined_in=None if pass_ is None else getattr(pass_, "__module__", None),
-        loaded=tuple(module.source for module in loaded_user_modules()),
         module=position.module,
         position=position.text,
         function=None if error is None else _function(error, run),
         failure=None if error is None else Failure.of(error),
-        context=ContextSettings.of(ctx),
-        verify=next((item.when for item in ctx.instruments if isinstance(item, VerifyInstrument)), None),
-        verify_outputs=next((item.mode for item in ctx.instruments if isinstance(item, VerifyOutputsInstrument)), None),
-        backend=backend,
-        versions=dict(versions()),
-        module_type=f"{type(mod).__module__}:{type(mod).__qualname__}",
+        **context_fields(ctx, backend),
+        module_type=type_name(mod),
         module_file=file,
         answers_file=ANSWERS_FILE if answers else None,
         facts=facts,
@@ -104,6 +98,19 @@ def capture(
     )
     cause = "saved while the pass was paused\n" if error is None else error
     return reproducer, data, cause, answers_text(answer.as_text() for answer in answers).encode()
+
+
+def context_fields(ctx: PassContext, backend: str) -> dict[str, Any]:
+    """Return the fields of a reproducer that belong to context and environment."""
+    instruments = ctx.instruments
+    return {
+        "loaded": tuple(module.source for module in loaded_user_modules()),
+        "context": ContextSettings.of(ctx),
+        "verify": next((item.when for item in instruments if isinstance(item, VerifyInstrument)), None),
+        "verify_outputs": next((item.mode for item in instruments if isinstance(item, VerifyOutputsInstrument)), None),
+        "backend": backend,
+        "versions": dict(versions()),
+    }
 
 
 def rest_text(run: Run, position: Position, ctx: PassContext) -> str | None:
@@ -115,11 +122,6 @@ def rest_text(run: Run, position: Position, ctx: PassContext) -> str | None:
         return str(rest_of(outermost, position, ctx))
     except (ApassError, TypeError):
         return None
-
-
-def backend_name() -> str:
-    """Return the name of the current event loop, `asyncio` or `trio`."""
-    return anyio.get_cancelled_exc_class().__module__.partition(".")[0]
 
 
 def _function(error: BaseException, run: Run) -> str | None:

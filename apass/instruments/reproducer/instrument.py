@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import anyio
 from anyio.to_thread import run_sync
 
+from apass.concurrency.backend import backend_name
 from apass.core.adapter import adapter_for
 from apass.core.answers import Answer
 from apass.core.context import PassContext
@@ -19,7 +20,7 @@ from apass.core.portable import remote_run
 from apass.core.position import Position, PositionTracker
 from apass.core.run import Run, RunNote, current_run
 from apass.errors import WorkerLostError
-from apass.instruments.reproducer.capture import AnswersByRun, backend_name, capture, rest_text
+from apass.instruments.reproducer.capture import AnswersByRun, capture, rest_text
 from apass.instruments.reproducer.folder import read_reproducer, write_reproducer
 from apass.instruments.reproducer.running import RunningInputs, recover_inputs
 from apass.instruments.support.paths import FolderNames, file_name
