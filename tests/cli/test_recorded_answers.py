@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.process, pytest.mark.network, pytest.mark.slow]
 
 PASSES = """
 import os
+import anyio
 import apass
 from apass.external.http import HttpService
 
@@ -24,10 +25,15 @@ class Advise(apass.FunctionPass, opt_level=1, name="my.Advise"):
     async def open(self, ctx):
         headers = {"Authorization": "Bearer top-secret"}
         async with HttpService(os.environ["SERVICE"], headers=headers) as service:
-            yield service
+            yield service, anyio.Event()
 
     async def transform_function(self, func, mod, ctx):
-        advice = await ctx.opened(self.open).ask({"size": len(func.params), "api_token": "top-secret"})
+        service, is_advised = ctx.opened(self.open)
+        if len(func.params) == 3 and len(mod.functions) > 1:
+            # The wrong answer cancels the other body, which must have its answer.
+            await is_advised.wait()
+        advice = await service.ask({"size": len(func.params), "api_token": "top-secret"})
+        is_advised.set()
         if advice["cost"] < 0:
             raise ValueError(f"cost must not be negative, got {advice['cost']}")
         return func
