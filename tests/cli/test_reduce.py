@@ -20,6 +20,11 @@ def test_reduce_keeps_only_the_failing_node(tmp_path: Path) -> None:
     result = apass("opt", model, "-p", "onnx.Checker", "--reproducer", tmp_path / "r")
     assert result.exit_code == 1
     folder = tmp_path / "r" / "m.onnx" / "0_onnx.Checker"
+    result = apass("reduce", folder, "-O", 3, "--disable", "onnx.Inline")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        "apass: --opt-level and --disable cannot be set for a reproducer, which has recorded its context\n"
+    )
     result = apass("reduce", folder, "-o", tmp_path / "small", "--timeout", 1000)
     assert (result.exit_code, result.stderr) == (0, "")
     lines = result.stdout.splitlines()

@@ -1,7 +1,10 @@
 """`apass reduce`: finds a smaller model and pipeline that fail."""
 
 import shlex
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
 
@@ -9,12 +12,12 @@ import anyio
 import typer
 from rich.console import Console
 
-from apass.batch.formats import ModelFormat, format_of
+from apass.batch.formats import format_of
 from apass.cli.check_command import CheckCommand, CheckTimeoutOption, read_command
 from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.inputs import check_model_file
-from apass.cli.options import with_options
+from apass.cli.options import options_in_use, with_options
 from apass.cli.output_files import OutputError, cannot_write
 from apass.cli.planning import default_pipeline, pipeline_text, read_pipeline
 from apass.cli.settings import PipelineOption, ReplayOptions, make_context
@@ -41,13 +44,10 @@ class _Kept(StrEnum):
     PIPELINE = "pipeline"
 
 
-@app.command("reduce", epilog="Example:\n\napass reduce m.onnx -p onnx.Default --check 'python same.py {before} {}'")
-@with_options(ReplayOptions)
-def reduce(
-    *,
-    source: Annotated[
-        Path, typer.Argument(metavar="SOURCE", help="Model file, or folder written by `apass opt --reproducer`.")
-    ],
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOptions:
+    """The options of the search; a dataclass for `with_options`."""
+
     check: Annotated[
         str | None,
         typer.Option(
@@ -55,11 +55,61 @@ def reduce(
             help="Run this command on each result, as {} or last argument; status 0 means good. {before} is the model "
             "before the passes.",
         ),
-    ] = None,
-    check_timeout: CheckTimeoutOption = None,
+    ] = None
+    """The command that rejects a wrong result."""
+    check_timeout: CheckTimeoutOption = None
+    """Seconds that the command may take."""
+    keep: Annotated[_Kept | None, typer.Option("--keep", help="Leave the module, or the pipeline, as it is.")] = None
+    """What does not become smaller."""
+    message: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="Match the message of the failure against this pattern.")
+    ] = None
+    """The pattern of the message."""
+    timeout: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", min=0, help="Stop after this time, with the smallest model so far."),
+    ] = None
+    """Seconds for the whole search."""
+    isolate: Annotated[bool, typer.Option("--isolate", help="Run each attempt in a worker process.")] = False
+    """Whether attempts run in worker processes."""
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs", "-j", min=1, help=r"Run this many attempts at once \[the CPUs, with --check or --isolate; or 1]."
+        ),
+    ] = None
+    """The number of attempts at once."""
+
+    def arguments(self, path: Path, pipeline: str | None) -> dict[str, Any]:
+        """Return the arguments of `reduce` and `reduce_module`.
+
+        Parameters:
+            path: the model file, which need not exist, for its name and format.
+            pipeline: the text of the pipeline, if one is given.
+
+        """
+        command = None
+        if self.check is not None:
+            model_format = format_of(path, None, pipeline)
+            command = CheckCommand(read_command(self.check), model_format, path.name, self.check_timeout)
+        return {
+            "check": command,
+            "keep": None if self.keep is None else self.keep.value,
+            "message": self.message,
+            "timeout": self.timeout,
+            "isolate": self.isolate,
+            "jobs": self.jobs or (usable_cores() if self.isolate or command is not None else 1),
+        }
+
+
+@app.command("reduce", epilog="Example:\n\napass reduce m.onnx -p onnx.Default --check 'python same.py {before} {}'")
+@with_options(SearchOptions, ReplayOptions)
+def reduce(
+    *,
+    source: Annotated[
+        Path, typer.Argument(metavar="SOURCE", help="Model file, or folder written by `apass opt --reproducer`.")
+    ],
     pipeline: PipelineOption = None,
-    keep: Annotated[_Kept | None, typer.Option("--keep", help="Leave the module, or the pipeline, as it is.")] = None,
-    options: tuple[ReplayOptions],
     output: Annotated[
         Path | None,
         typer.Option(
@@ -69,24 +119,11 @@ def reduce(
             help=r"Write the result to this directory \[SOURCE/reduced, or MODEL.reduced].",
         ),
     ] = None,
-    message: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="Match the message of the failure against this pattern.")
-    ] = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", min=0, help="Stop after this time, with the smallest model so far."),
-    ] = None,
-    isolate: Annotated[bool, typer.Option("--isolate", help="Run each attempt in a worker process.")] = False,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs", "-j", min=1, help=r"Run this many attempts at once \[the CPUs, with --check or --isolate; or 1]."
-        ),
-    ] = None,
     backend: Annotated[
         str | None,
         typer.Option("--backend", help=r"Set the event loop: asyncio or trio \[the recorded one, or asyncio]."),
     ] = None,
+    options: tuple[SearchOptions, ReplayOptions],
     _load: LoadOption = None,
 ) -> None:
     """Write a smaller model and pipeline that fail, or that a check rejects.
@@ -95,40 +132,22 @@ def reduce(
 
     Exit status: 0, 2 if there is nothing to reduce, or 4 if the result cannot be written.
     """
+    search, settings = options
     with errors_as_lines():
-        is_model = not source.is_dir()
-        if is_model:
-            check_model_file(source)
-        reproducer = None if is_model else read_reproducer(source)
-        folder = output or (source.with_name(f"{source.name}.reduced") if is_model else source / "reduced")
-        loop = backend or ("asyncio" if reproducer is None else reproducer.backend)
-        check_backend(loop)
         text = None if pipeline is None else pipeline_text(pipeline)
-        name = source.name if reproducer is None else reproducer.module_file or ""
-        model_format = format_of(Path(name), None, text) if is_model or check is not None else None
-        command = None
-        if check is not None and model_format is not None:
-            command = CheckCommand(read_command(check), model_format, name, check_timeout)
+        if source.is_dir():
+            folder, recorded_backend, run = _reduction_of_folder(source, text, output, search, settings)
+        else:
+            folder, recorded_backend, run = _reduction_of_model(source, text, output, search, settings)
+        loop = backend or recorded_backend
+        check_backend(loop)
         # Filled by `work`: `run_until_interrupted` returns no value.
         results: list[Reduced] = []
-        parameters: dict[str, Any] = {
-            "check": command,
-            "keep": None if keep is None else keep.value,
-            "message": message,
-            "timeout": timeout,
-            "isolate": isolate,
-            "jobs": jobs or (usable_cores() if isolate or check is not None else 1),
-            "tried": folder.parent / f"{folder.name}.tried",
-        }
 
         async def work() -> None:
-            parameters.update(report=line.report, on_try=line.update)
+            tried = folder.parent / f"{folder.name}.tried"
             try:
-                if model_format is not None and is_model:
-                    results.append(await _reduce_model(source, model_format, text, options[0], folder, parameters))
-                else:
-                    parameters["unknown_answers"] = options[0].unknown_answers.value
-                    results.append(await reduce_folder(source, text, output=folder, **parameters))
+                results.append(await run(tried=tried, report=line.report, on_try=line.update))
             except InputError:  # an OSError too
                 raise
             except anyio.get_cancelled_exc_class():
@@ -139,17 +158,44 @@ def reduce(
 
         with warnings_as_lines(), _StatusLine() as line:
             run_until_interrupted(work, loop)
-        _show(results[0], check)
+        _show(results[0], search.check)
 
 
-async def _reduce_model(
-    path: Path, model_format: ModelFormat, text: str | None, options: ReplayOptions, folder: Path, parameters: Any
-) -> Reduced:
-    """Reduce a model file."""
-    passes = read_pipeline(default_pipeline(model_format, path.suffix) if text is None else text)
-    enter_module(path.name)
-    async with make_context(options, [passes]):
-        return await reduce_module(model_format.load(path), passes, folder, **parameters)
+_Reduction = tuple[Path, str, Callable[..., Awaitable[Reduced]]]
+"""The output folder, the event loop, and what starts the search."""
+
+
+def _reduction_of_folder(
+    source: Path, pipeline: str | None, output: Path | None, search: SearchOptions, settings: ReplayOptions
+) -> _Reduction:
+    """Return the reduction of a reproducer, which runs in the recorded context."""
+    reproducer = read_reproducer(source)
+    unused = [name for name in options_in_use(settings) if name != "--unknown-answers"]
+    if unused:
+        raise InputError(f"{' and '.join(unused)} cannot be set for a reproducer, which has recorded its context")
+    folder = output or source / "reduced"
+    arguments = search.arguments(Path(reproducer.module_file or ""), pipeline)
+    arguments["unknown_answers"] = settings.unknown_answers.value
+    return folder, reproducer.backend, partial(reduce_folder, source, pipeline, output=folder, **arguments)
+
+
+def _reduction_of_model(
+    source: Path, pipeline: str | None, output: Path | None, search: SearchOptions, settings: ReplayOptions
+) -> _Reduction:
+    """Return the reduction of a model file, which runs in the context of the options."""
+    check_model_file(source)
+    folder = output or source.with_name(f"{source.name}.reduced")
+    arguments = search.arguments(source, pipeline)
+    model_format = format_of(source, None, pipeline)
+    passes = read_pipeline(default_pipeline(model_format, source.suffix) if pipeline is None else pipeline)
+    context = make_context(settings, [passes])
+
+    async def run(**more: Any) -> Reduced:
+        enter_module(source.name)
+        async with context:
+            return await reduce_module(model_format.load(source), passes, folder, **arguments, **more)
+
+    return folder, "asyncio", run
 
 
 class _StatusLine:
