@@ -236,8 +236,10 @@ _Binary: TypeAlias = Callable[[Any, Any], Any]
 
 
 def _floor_division(lhs: Any, rhs: Any) -> Any:
-    # The remainder of z3's `%` has the sign of the divisor.
-    return (lhs - lhs % rhs) / rhs
+    # Not by `lhs - lhs % rhs`, which overflows.
+    quotient, remainder = lhs / rhs, z3.SRem(lhs, rhs)
+    is_rounded_down = z3.And(remainder != 0, (lhs < 0) != (rhs < 0))
+    return z3.If(is_rounded_down, quotient - 1, quotient)
 
 
 def _ceiling_division(lhs: Any, rhs: Any) -> Any:

@@ -195,7 +195,12 @@ def _floor_mod(dtype: str, lhs: Any, rhs: Any) -> Any:
 
 
 def _floor_divide(dtype: str, lhs: Any, rhs: Any) -> Any:
-    return z3.UDiv(lhs, rhs) if is_unsigned(dtype) else (lhs - lhs % rhs) / rhs
+    if is_unsigned(dtype):
+        return z3.UDiv(lhs, rhs)
+    # Not by `lhs - lhs % rhs`, which overflows.
+    quotient, remainder = lhs / rhs, z3.SRem(lhs, rhs)
+    is_rounded_down = z3.And(remainder != 0, (lhs < 0) != (rhs < 0))
+    return z3.If(is_rounded_down, quotient - 1, quotient)
 
 
 def _left_shift(_dtype: str, lhs: Any, rhs: Any) -> Any:

@@ -115,6 +115,21 @@ OPERATIONS = (
 )
 
 
+EDGES = (-128, -127, -43, -2, -1, 0, 1, 3, 43, 87, 126, 127)
+
+
+@pytest.mark.parametrize("divisor", [number for number in EDGES if number != 0])
+def test_divisions_agree_at_the_edges(divisor: int) -> None:
+    for number in EDGES:
+        for name, quotient in (("floordivsi", number // divisor), ("ceildivsi", -(-number // divisor))):
+            if quotient == 128:
+                continue
+            constants = f"%x = arith.constant {number} : i8 %y = arith.constant {divisor} : i8"
+            before = f"{constants} %r = arith.{name} %x, %y : i8 func.return %r : i8"
+            after = f"%r = arith.constant {quotient} : i8 func.return %r : i8"
+            assert compared(before, after, parameters="", result="i8").equal is True, (name, number)
+
+
 @given(st.sampled_from(OPERATIONS), st.integers(-128, 127), st.integers(-128, 127))
 def test_encoding_agrees_with_interpreter(name: str, lhs: int, rhs: int) -> None:
     if name.startswith(("shl", "shr")):

@@ -160,6 +160,16 @@ def test_operator_on_integers_agrees_with_kernel(name: str, dtype: str, lhs: int
     left, right = (np.array(number % 256, "uint8").astype(dtype) for number in (lhs, rhs))
     if name in DIVIDING and int(right) in (0, -1):
         return
+    assert_agrees_with_kernel(name, left, right)
+
+
+@pytest.mark.parametrize("lhs", [-128, -127, -1, 0, 87, 126, 127])
+@pytest.mark.parametrize("rhs", [-128, -43, -2, 3, 87, 127])
+def test_floor_division_does_not_overflow(lhs: int, rhs: int) -> None:
+    assert_agrees_with_kernel("floor_divide", np.array(lhs, "int8"), np.array(rhs, "int8"))
+
+
+def assert_agrees_with_kernel(name: str, left: Any, right: Any) -> None:
     call = relay.Call(relay.op.get(name), [relay.const(left), relay.const(right)])
     before = relay.IRModule.from_expr(relay.Function([], call))
     result: Any = relay.evaluate(before)
