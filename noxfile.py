@@ -1,5 +1,7 @@
 """Sessions of nox, one for each check: `nox -l` lists them."""
 
+from pathlib import Path
+
 import nox
 
 nox.needs_version = ">=2025.5.1"
@@ -62,9 +64,12 @@ def verifytypes(session: nox.Session) -> None:
 
 @nox.session
 def test(session: nox.Session) -> None:
-    """Run the tests that are not marked as slow; arguments go to pytest."""
+    """Run the quick tests, or all tests of rooms: `nox -s test -- runner core`; other arguments go to pytest."""
     session.install("-e", ".[test]")
-    session.run(*PYTEST, "-m", "not slow", *session.posargs)
+    rooms = [argument for argument in session.posargs if Path("tests", argument).is_dir()]
+    others = [argument for argument in session.posargs if argument not in rooms]
+    chosen = [str(Path("tests", room)) for room in rooms] or ["-m", "not slow"]
+    session.run(*PYTEST, *chosen, *others)
 
 
 @nox.session(name="test-slow")
@@ -72,6 +77,27 @@ def test_slow(session: nox.Session) -> None:
     """Run all tests, the slow ones too; arguments go to pytest."""
     session.install("-e", ".[test]")
     session.run(*PYTEST, *session.posargs)
+
+
+@nox.session(name="test-trio")
+def test_trio(session: nox.Session) -> None:
+    """Run all tests on the other event loop; arguments go to pytest."""
+    session.install("-e", ".[test]")
+    session.run(*PYTEST, "--loop", "trio", *session.posargs)
+
+
+@nox.session(name="test-deep")
+def test_deep(session: nox.Session) -> None:
+    """Run all tests with all examples, jobs and models, which takes an hour or more; arguments go to pytest."""
+    session.install("-e", ".[test]")
+    session.run(*PYTEST, "--hypothesis-profile=deep", "--loop", "both", *session.posargs)
+
+
+@nox.session
+def mutants(session: nox.Session) -> None:
+    """Break random lines, and report those that no test notices: `nox -s mutants -- --mutants 20 runner`."""
+    session.install("-e", ".[test]")
+    session.run("python", "-m", "tests.mutants", *session.posargs)
 
 
 @nox.session(name="test-bare")

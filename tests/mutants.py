@@ -1,0 +1,270 @@
+"""Breaks random lines of the package, and counts the broken lines that the tests of their room notice.
+
+`python -m tests.mutants --mutants 60 relay service --save before.json` breaks 60 lines, one at a time, in copies of the
+last commit. Each time it runs the tests of the room, those of the same file first, until one fails. A line whose tests
+all pass is a mutant that survives: no test depends on it. `--again before.json` breaks the same lines in another state
+of the package, and prints both results.
+"""
+
+import argparse
+import ast
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from itertools import count
+from pathlib import Path
+from queue import SimpleQueue
+from random import Random
+from time import monotonic
+from typing import Final
+
+from tests.helpers.repository import ROOT
+
+TIME_LIMIT: Final = 1800.0
+"""Seconds for the tests of a room. A mutant that hangs them is noticed."""
+
+OPERATORS: Final = {
+    "==": "!=", "!=": "==", "<": "<=", "<=": "<", ">": ">=", ">=": ">", "is": "is not", "is not": "is",
+    "in": "not in", "not in": "in", "and": "or", "or": "and", "+": "-", "-": "+", "*": "+", "//": "*",
+}  # fmt: skip
+"""Operators, and what replaces them."""
+
+_times = count(1)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A line, and what replaces it."""
+
+    path: str
+    line: int
+    before: str
+    after: str
+
+    @property
+    def room(self) -> str:
+        """The folder of the package."""
+        return self.path.split("/")[1]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the tests of the room said of a mutant."""
+
+    mutant: Mutant
+    noticed_by: str
+    """The first test that failed, or what else ended the run; empty if the mutant survived."""
+    seconds: float
+
+
+class _Edits(ast.NodeVisitor):
+    """Collects the edits of a module: start and end in a line, and the new text."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+        self.found: list[tuple[int, int, int, str]] = []
+
+    def _add(self, node: ast.expr | ast.stmt, text: str) -> None:
+        if node.lineno == node.end_lineno and node.end_col_offset is not None:
+            self.found.append((node.lineno, node.col_offset, node.end_col_offset, text))
+
+    def _swap(self, left: ast.expr, right: ast.expr) -> None:
+        """Replace the operator between two operands."""
+        if left.end_lineno != right.lineno or left.end_col_offset is None:
+            return
+        between = self._lines[right.lineno - 1].encode()[left.end_col_offset : right.col_offset].decode()
+        new = OPERATORS.get(between.strip(" ()"))
+        if new is not None:
+            text = between.replace(between.strip(" ()"), new)
+            self.found.append((right.lineno, left.end_col_offset, right.col_offset, text))
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+        for statement in body:
+            self.visit(statement)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        self.visit_FunctionDef(node)
+
+    def visit_Raise(self, node: ast.Raise) -> None:
+        """Leave messages alone."""
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.visit(node.value)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        self._swap(node.left, node.comparators[0])
+        self.generic_visit(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> None:
+        self._swap(node.values[0], node.values[1])
+        self.generic_visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        self._swap(node.left, node.right)
+        self.generic_visit(node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
+        if isinstance(node.op, ast.Not):
+            self._add(node, ast.unparse(node.operand))
+        self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        if isinstance(node.value, bool):
+            self._add(node, str(not node.value))
+        elif isinstance(node.value, int):
+            self._add(node, str(node.value + 1))
+
+    def visit_If(self, node: ast.If) -> None:
+        self._add(node.test, f"not ({ast.unparse(node.test)})")
+        self.generic_visit(node)
+
+    def visit_Return(self, node: ast.Return) -> None:
+        if node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
+            self._add(node, "return None")
+            self.visit(node.value)
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        if isinstance(node.value, ast.Call | ast.Await):
+            self._add(node, "pass")
+            self.visit(node.value)
+
+
+def mutants_of(path: Path) -> Iterator[Mutant]:
+    """Iterate over all mutants of a module."""
+    text = path.read_text()
+    lines = text.splitlines()
+    edits = _Edits(lines)
+    for node in ast.parse(text).body:
+        # Constants at the top are tables and defaults.
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            edits.visit(node)
+    for line, start, end, new in edits.found:
+        old = lines[line - 1].encode()
+        after = (old[:start] + new.encode() + old[end:]).decode()
+        yield Mutant(str(path.relative_to(ROOT)), line, lines[line - 1], after)
+
+
+def chosen(rooms: Sequence[str], number: int, seed: int) -> list[Mutant]:
+    """Choose mutants, in each room in proportion to its lines."""
+    files = {room: sorted((ROOT / "apass" / room).rglob("*.py")) for room in rooms}
+    sizes = {room: sum(len(path.read_text().splitlines()) for path in files[room]) for room in rooms}
+    result: list[Mutant] = []
+    for room in rooms:
+        every = [mutant for path in files[room] for mutant in mutants_of(path)]
+        share = max(1, round(number * sizes[room] / sum(sizes.values())))
+        result += Random(f"{seed} {room}").sample(every, min(share, len(every)))
+    return result
+
+
+def _nearness(path: Path, tests: Path, mutant: Mutant) -> int:
+    """Return how much the place of a test file has in common with that of the broken module."""
+    module = Path(mutant.path).with_suffix("").parts[1:]
+    test = path.relative_to(tests).with_suffix("").parts
+    common = sum(1 for first, second in zip(module, test, strict=False) if first == second)
+    return 2 * common + 3 * (path.stem.removeprefix("test_") in module) + (module[-1] in path.read_text())
+
+
+def verdict_of(mutant: Mutant, copy: Path) -> Verdict:
+    """Break a line in a copy of the repository, and run the tests of its room there."""
+    path, tests = copy / mutant.path, copy / "tests"
+    whole = path.read_text() if path.exists() else ""
+    lines = whole.splitlines(keepends=True)
+    near = [number for number, line in enumerate(lines, 1) if line.rstrip("\n") == mutant.before]
+    if not near:
+        return Verdict(mutant, "the line is gone", 0.0)
+    line = min(near, key=lambda number: abs(number - mutant.line))
+    lines[line - 1] = mutant.after + "\n"
+    files = sorted((tests / mutant.room).rglob("test_*.py"), key=lambda file: -_nearness(file, tests, mutant))
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *map(str, files)]
+    environ = {**os.environ, "PYTHONPATH": str(copy)}
+    start = monotonic()
+    _write(path, "".join(lines))
+    try:
+        done = subprocess.run(
+            command, cwd=copy, env=environ, capture_output=True, text=True, check=False, timeout=TIME_LIMIT
+        )
+        failed = [row for row in done.stdout.splitlines() if row.startswith(("FAILED", "ERROR"))]
+        noticed = "" if done.returncode == 0 else (failed or [f"exit status {done.returncode}"])[0]
+    except subprocess.TimeoutExpired:
+        noticed = "the time limit"
+    finally:
+        _write(path, whole)
+    return Verdict(mutant, noticed, round(monotonic() - start, 1))
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text)
+    # Python finds stale bytecode by seconds and size, and a broken line may have the same size.
+    os.utime(path, (next(_times), next(_times)))
+
+
+def verdicts(mutants: Sequence[Mutant], jobs: int) -> Iterator[Verdict]:
+    """Iterate over the verdicts, in the order of the mutants; `jobs` of them are made at once."""
+    with tempfile.TemporaryDirectory() as folder:
+        copies: SimpleQueue[Path] = SimpleQueue()
+        for number in range(jobs):
+            copy = Path(folder) / str(number)
+            subprocess.run(["git", "clone", "-q", str(ROOT), str(copy)], check=True)
+            copies.put(copy)
+
+        def run(mutant: Mutant) -> Verdict:
+            copy = copies.get()
+            try:
+                return verdict_of(mutant, copy)
+            finally:
+                copies.put(copy)
+
+        with ThreadPoolExecutor(jobs) as threads:
+            yield from threads.map(run, mutants)
+
+
+def table(results: Sequence[Sequence[Verdict]]) -> str:
+    """Return how many mutants each run noticed, by room."""
+    rooms = sorted({verdict.mutant.room for run in results for verdict in run})
+    rows = [("room", "mutants", *(f"noticed in run {number}" for number, _ in enumerate(results, 1)))]
+    for room in [*rooms, ""]:
+        runs = [[verdict for verdict in run if room in ("", verdict.mutant.room)] for run in results]
+        rows.append((room or "all", str(len(runs[0])), *(str(sum(bool(v.noticed_by) for v in run)) for run in runs)))
+    return "\n".join(f"| {' | '.join(row)} |" for row in [rows[0], ("---",) * len(rows[0]), *rows[1:]])
+
+
+def saved(path: Path) -> list[Verdict]:
+    """Read the verdicts of an earlier run."""
+    return [Verdict(Mutant(**row.pop("mutant")), **row) for row in json.loads(path.read_text())]
+
+
+def main() -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rooms", nargs="*", help="folders of the package; by default all that have tests of their own")
+    parser.add_argument("--mutants", type=int, default=60, help="the number of lines to break")
+    parser.add_argument("--seed", type=int, default=1, help="decides which lines")
+    parser.add_argument("--jobs", type=int, default=2, help="the number of mutants at the same time")
+    parser.add_argument("--save", type=Path, help="write the verdicts to this file")
+    parser.add_argument("--again", type=Path, help="break the lines of this file of verdicts again")
+    options = parser.parse_args()
+    rooms = options.rooms or sorted(
+        path.name for path in (ROOT / "apass").iterdir() if (ROOT / "tests" / path.name).is_dir()
+    )
+    earlier = [saved(options.again)] if options.again else []
+    mutants = [verdict.mutant for verdict in earlier[0]] if earlier else chosen(rooms, options.mutants, options.seed)
+    found: list[Verdict] = []
+    for verdict in verdicts(mutants, options.jobs):
+        found.append(verdict)
+        place = f"{verdict.mutant.path}:{verdict.mutant.line}"
+        print(f"{place}: {verdict.noticed_by or 'SURVIVED'} ({verdict.seconds} s)")
+        print(f"    {verdict.mutant.before.strip()}\n    {verdict.mutant.after.strip()}", flush=True)
+        if options.save:
+            options.save.write_text(json.dumps([asdict(item) for item in found], indent=1))
+    print(table([*earlier, found]))
+
+
+if __name__ == "__main__":
+    main()
