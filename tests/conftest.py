@@ -1,26 +1,58 @@
-"""Fixtures and checks for all tests; async tests run on asyncio and trio."""
+"""Fixtures and checks for all tests: event loops, amounts, the order of files."""
 
 import compileall
 import gc
 import signal
 import sys
+from collections.abc import Iterator
+from typing import Final
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from apass.concurrency.limits import usable_cores
+from tests.helpers.amounts import load_profiles
 from tests.helpers.repository import ROOT
 
-# The time of an example depends on the machine more than on the code.
-settings.register_profile("apass", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("thorough", settings.get_profile("apass"), max_examples=1000)
-settings.load_profile("apass")
+BOTH_LOOPS: Final = {
+    *("batch", "concurrency", "conformance", "core", "executors", "external", "passes", "properties", "runner"),
+    "service",
+}
+"""Folders whose tests depend on the event loop: each runs on asyncio and on trio."""
+
+load_profiles()
 
 
-@pytest.fixture(params=["asyncio", "trio"])
+@pytest.fixture
 def anyio_backend(request: pytest.FixtureRequest) -> str:
     """Return the event loop of an async test."""
     return str(request.param)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that chooses the event loop."""
+    parser.addoption(
+        "--loop",
+        choices=["asyncio", "trio", "both"],
+        help="run all tests on this event loop; by default on asyncio, and on both where the loop matters",
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Choose the event loops of a test, unless its own `parametrize` does.
+
+    An async test uses `anyio_backend`. The argument `backend` is for a test that starts an event loop, or a program.
+    """
+    names = {"anyio_backend", "backend"} & set(metafunc.fixturenames)
+    for mark in metafunc.definition.iter_markers("parametrize"):
+        names -= {mark.args[0]} if isinstance(mark.args[0], str) else set(mark.args[0])
+    loop = metafunc.config.getoption("--loop")
+    if loop is None:
+        folder = metafunc.definition.path.relative_to(ROOT / "tests").parts[0]
+        matters = folder in BOTH_LOOPS or metafunc.definition.get_closest_marker("both_loops")
+        loop = "both" if matters else "asyncio"
+    for name in names:
+        loops = ["asyncio", "trio"] if loop == "both" else [loop]
+        metafunc.parametrize(name, loops, indirect=name == "anyio_backend")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -47,13 +79,21 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Let the garbage collector run seldom, and leave out the test modules.
-
-    It takes a sixth of the time of the tests otherwise.
-    """
+    """Let the garbage collector run seldom: it takes a sixth of the time of the tests otherwise."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _small_heap() -> Iterator[None]:
+    """Leave what earlier files have imported and cached out of later collections.
+
+    With a thousand files in memory, one `gc.collect()` of a measurement takes a second otherwise.
+    """
+    yield
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

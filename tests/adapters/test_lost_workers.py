@@ -44,6 +44,7 @@ async def test_crash_leaves_a_reproducer_and_other_modules(compiler: str, tmp_pa
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.both_loops
 async def test_cancelled_run_leaves_no_process(compiler: str, tmp_path: Path) -> None:
     await end_idle_workers()
     before = {process.pid for process in psutil.Process().children(recursive=True)}

@@ -43,7 +43,6 @@ class Doubling:
 
 @pytest.mark.process
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_killed_run_resumes_without_loss_or_repetition(backend: str, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-m", "tests.helpers.killed_runs"]
     done = subprocess.run(

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import apass
 from apass.batch.journal_file import JournalFile
 from apass.errors import ApassError, JournalError, JournalWarning
+from tests.helpers.amounts import amount
 from tests.helpers.full_disk import file_size_limit
 
 Module = dict[str, Any]
@@ -184,14 +185,14 @@ def check_changed_journal(data: st.DataObject, folder: Path) -> None:
             assert len(str(error)) < 5000  # noqa: PT017  a journal that works is right, too
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_changed_journal_works_or_raises(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     check_changed_journal(data, tmp_path_factory.getbasetemp())
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_many_changed_journals_work_or_raise(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     check_changed_journal(data, tmp_path_factory.getbasetemp())

@@ -16,6 +16,7 @@ import apass
 from apass import PassCancelledError, PassContext, module_pass, optimize_all, optimize_stream
 from apass.concurrency import scheduler
 from apass.instruments import PassTimingInstrument
+from tests.helpers.amounts import amount
 from tests.helpers.context_state import state_of
 
 Module = dict[str, Any]
@@ -60,8 +61,7 @@ def shown(outcome: apass.Outcome[Module]) -> object:
     return outcome.module if outcome.error is None else repr(outcome.error)
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-@settings(max_examples=40)
+@settings(max_examples=amount(40))
 @given(
     modules=MODULES,
     limit=st.none() | st.integers(1, 8),

@@ -115,7 +115,6 @@ def test_rounds_replace_those_of_the_benchmark(capfd: pytest.CaptureFixture[str]
     assert capfd.readouterr().out.splitlines()[-1].split() == ["rounds", "2", "rounds"]
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_smallest_real_row_has_its_bound(backend: str, tmp_path: Path) -> None:
     file = tmp_path / "table.json"
     assert main(["--only=runner.memory", f"--backend={backend}", f"--json={file}"]) == 0

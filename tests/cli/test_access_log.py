@@ -25,7 +25,6 @@ def lines_of(text: str) -> list[dict[str, Any]]:
 
 @pytest.mark.process
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("is_file", [False, True])
 def test_each_request_is_a_line(tmp_path: Path, backend: str, is_file: bool) -> None:
     tokens, log, model = tmp_path / "tokens", tmp_path / "new" / "log", write_model(tmp_path / "m.onnx")

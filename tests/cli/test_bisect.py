@@ -28,7 +28,6 @@ def @main(%x: Tensor[(2), float32]) {
 """
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_bisect_finds_the_pass_and_shows_the_diff(tmp_path: Path, backend: str) -> None:
     model = write_model(tmp_path / "m.onnx")
     pipeline = "onnx.RemoveUnusedNodes,onnx.Checker,onnx.IdentityElimination,onnx.RemoveUnusedOpsets"
@@ -107,6 +106,7 @@ def test_check_timeout_kills_the_check(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.both_loops
 async def test_cancelled_check_kills_its_children(tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx")
     fifo = tmp_path / "fifo"

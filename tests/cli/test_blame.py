@@ -71,7 +71,6 @@ def blame(folder: Path, *arguments: str) -> tuple[int, str, str]:
     return run(folder, "blame", "model.relay", *pipeline, *arguments)
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_broken_node_names_its_pass(backend: str, tmp_path: Path) -> None:
     status, output, errors = blame(tmp_path, "--node", "%z", "--backend", backend)
     assert (status, errors) == (0, "")

@@ -11,7 +11,6 @@ from tests.helpers.command_line import apass, write_model
 from tests.helpers.folders import files
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_second_run_uses_results_of_the_first(tmp_path: Path, backend: str) -> None:
     for name in ("a", "b"):
         write_model(tmp_path / "in" / f"{name}.onnx", identities=2 if name == "a" else 3)

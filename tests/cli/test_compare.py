@@ -19,7 +19,6 @@ def rows_of(text: str, pipeline: str) -> list[list[str]]:
     return [re.split(r"\s{2,}", line)[1:] for line in lines if line.startswith(pipeline + " ")]
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_table_shows_each_pipeline_of_each_model(tmp_path: Path, backend: str) -> None:
     write_model(tmp_path / "a.onnx")
     write_model(tmp_path / "b.onnx", identities=4)
@@ -89,7 +88,6 @@ async def hold(mod, ctx):
 """
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_interrupt_prints_totals_of_finished_models(tmp_path: Path, backend: str) -> None:
     write_model(tmp_path / "a.onnx")
     write_model(tmp_path / "b.onnx")

@@ -112,7 +112,6 @@ def test_comparison_is_written_as_json_and_page(tmp_path: Path) -> None:
     assert "time: Fuse: 102.000 ms -&gt; 122.400 ms (x 1.20)" in page.read_text("utf-8")
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_pipelines_are_compared_on_models(tmp_path: Path, backend: str) -> None:
     for index in range(2):
         write_model(tmp_path / f"m{index}.onnx", identities=index)

@@ -4,14 +4,12 @@ import shlex
 from pathlib import Path
 
 import onnx
-import pytest
 
 from tests.helpers.command_line import apass, nodes_of, write_model
 
 PIPELINE = "onnx.NameFix,Repeat{times=2}(onnx.IdentityElimination),onnx.RemoveUnusedNodes"
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_resume_commands_in_dumps_reproduce_the_result(tmp_path: Path, backend: str) -> None:
     write_model(tmp_path / "m.onnx")
     result = apass("opt", tmp_path / "m.onnx", "-p", PIPELINE, "--dump-ir", tmp_path / "dump", "--backend", backend)

@@ -33,7 +33,6 @@ def table(output: str) -> list[str]:
     return [re.sub(r" +\d+\.\d+ +", " ", line).strip() for line in output.splitlines()]
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_all_cores_write_the_files_of_one_loop(tmp_path: Path, backend: str) -> None:
     source, options = models(tmp_path / "in", 70), ("--backend", backend)
     one = process("opt", source, "-o", tmp_path / "one", "--executor", "loop", *options)
@@ -123,7 +122,6 @@ def test_pass_of_the_program_runs_here(tmp_path: Path) -> None:
     assert (status, "importing __main__ in a worker did not register it" in out) == (1, True), (out, err)
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_interrupt_leaves_no_temporary_files(tmp_path: Path, backend: str) -> None:
     arguments = ("opt", models(tmp_path / "in"), "-o", tmp_path / "out", "-p", "onnx.IdentityElimination,HoldBad")
     with script(PASSES, (*arguments, "--executor", "process", "--backend", backend)) as running:
@@ -136,7 +134,6 @@ def test_interrupt_leaves_no_temporary_files(tmp_path: Path, backend: str) -> No
     assert set(files(tmp_path / "out")) <= set(NAMES) - {"bad.onnx"}
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_interrupt_while_workers_start_is_one_line(tmp_path: Path, backend: str) -> None:
     interrupt = (
         "import os, signal\n"

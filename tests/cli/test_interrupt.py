@@ -9,7 +9,7 @@ import pytest
 from tests.helpers.command_line import nodes_of, process, script, write_model
 from tests.helpers.folders import files
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.both_loops, pytest.mark.process, pytest.mark.slow]
 
 HOLD_PASS = """
 import time
@@ -36,7 +36,6 @@ PROCESSES = ProcessExecutor(workers=2)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_signal_leaves_only_complete_files_and_no_process(tmp_path: Path, backend: str, number: int) -> None:
     for name in ("a.onnx", "b.onnx", "c.onnx"):
         write_model(tmp_path / "in" / name)
@@ -95,7 +94,6 @@ PATIENT_PASS = BLOCKING_PASS.replace("GRACE = 0.5", "GRACE = 600").replace(
 
 
 @pytest.mark.parametrize("body", [BUSY_PASS, BLOCKING_PASS], ids=["thread", "event loop"])
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_interrupt_does_not_wait_for_busy_passes(tmp_path: Path, backend: str, body: str) -> None:
     arguments = ("opt", write_model(tmp_path / "m.onnx"), "-p", "Busy", "--backend", backend)
     with script(body, arguments) as running:
@@ -107,7 +105,6 @@ def test_interrupt_does_not_wait_for_busy_passes(tmp_path: Path, backend: str, b
     assert (running.returncode, err, files(tmp_path)) == (130, message, ["m.onnx"])
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_second_interrupt_ends_a_blocking_pass(tmp_path: Path, backend: str) -> None:
     arguments = ("opt", write_model(tmp_path / "m.onnx"), "-p", "Busy", "--backend", backend)
     with script(PATIENT_PASS, arguments) as running:

@@ -54,7 +54,6 @@ def submit(path: Path, pipeline: str = "default", identities: int = 2) -> str:
     return result.stdout.split()[0]
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_jobs_are_listed_latest_first(tmp_path: Path, backend: str) -> None:
     first, second = submit(tmp_path / f"{backend}.onnx"), submit(tmp_path / f"{backend}2.onnx", "test.Fail")
     for job_id in (first, second):

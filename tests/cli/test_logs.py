@@ -5,12 +5,9 @@ import logging
 import re
 from pathlib import Path
 
-import pytest
-
 from tests.helpers.command_line import apass, program, write_model
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_info_logs_the_end_of_each_pass(tmp_path: Path, backend: str) -> None:
     source = program(tmp_path / "m.relay")
     result = apass("opt", source, "-p", "FoldConstant", "--log-level", "info", "--backend", backend)

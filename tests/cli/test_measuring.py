@@ -20,7 +20,6 @@ def after_totals(out: str) -> list[str]:
     return [line if line.startswith("#") else re.sub(" +", " ", line.strip()) for line in plain]
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_timing_without_value_shows_the_tree(tmp_path: Path, backend: str) -> None:
     source = program(tmp_path / "m.relay")
     out = apass("opt", source, "-p", "FoldConstant", "--timing", "--backend", backend).stdout
@@ -35,7 +34,6 @@ def test_timing_without_value_shows_the_tree(tmp_path: Path, backend: str) -> No
     assert after_totals(apass("opt", source, "-p", "FoldConstant", "--timing=tree").stdout) == after_totals(out)
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_timing_list_shows_passes_modules_and_functions(tmp_path: Path, backend: str) -> None:
     program(tmp_path / "a.relay")
     program(tmp_path / "b.relay")

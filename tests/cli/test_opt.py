@@ -27,7 +27,6 @@ def test_results_are_written_beside_unchanged_models(tmp_path: Path) -> None:
     assert (model.read_bytes(), nodes_of(tmp_path / "m.opt.onnx")) == (before, ["Relu", "Neg"])
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_results_keep_the_folders_of_their_models(tmp_path: Path, backend: str) -> None:
     for name in ("a/m.onnx", "b/m.onnx", "b/c/n.onnx"):
         write_model(tmp_path / "in" / name)
@@ -84,7 +83,6 @@ def test_model_named_several_times_is_optimized_once(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_corrupt_model_fails_and_others_are_written(tmp_path: Path, backend: str) -> None:
     write_model(tmp_path / "good.onnx")
     (tmp_path / "bad.onnx").write_bytes(b"\x08\x09\x12 this is no model")
@@ -216,7 +214,6 @@ def breaking_pass() -> Iterator[str]:
 
 @pytest.mark.process
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_result_with_changed_outputs_is_not_written(tmp_path: Path, breaking_pass: str, backend: str) -> None:
     write_model(tmp_path / "m.onnx")
     arguments = ("opt", tmp_path, "-p", breaking_pass, "-o", tmp_path / "out", "--backend", backend)
@@ -274,7 +271,6 @@ def test_context_options_select_the_passes(tmp_path: Path, options: list[object]
     assert nodes_of(tmp_path / "m.opt.onnx") == expected
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_all_test_models_of_onnx_are_written(tmp_path: Path, backend: str) -> None:
     folders = [TEST_DATA / "simple", TEST_DATA / "pytorch-operator"]
     result = apass("opt", *folders, "-o", tmp_path, "--backend", backend)
@@ -321,7 +317,6 @@ def exiting_pass() -> Iterator[str]:
     unregister_pass("Exit")
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_exit_of_pass_fails_its_model_only(tmp_path: Path, exiting_pass: str, backend: str) -> None:
     for name in ("a.onnx", "b.onnx"):
         write_model(tmp_path / name)

@@ -23,7 +23,6 @@ IR changed by onnx.IdentityElimination (module 'm.onnx')
 """
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_print_changed_shows_only_changes(tmp_path: Path, backend: str) -> None:
     write_model(tmp_path / "m.onnx")
     pipeline = "onnx.NameFix,onnx.IdentityElimination,onnx.RemoveUnusedNodes"

@@ -88,7 +88,6 @@ def plain(text: bytes) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text.decode(errors="ignore"))
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_progress_in_a_pipe_counts_unreadable_models(tmp_path: Path, backend: str) -> None:
     write_model(tmp_path / "m.onnx")
     (tmp_path / "bad.onnx").write_bytes(b"\x08\x09\x12 no model")

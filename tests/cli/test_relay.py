@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from onnx import helper
 
 from apass.relay.ir.module import IRModule
@@ -17,7 +16,6 @@ def read(path: Path) -> IRModule:
     return parse(path.read_text())
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_relay_result_is_written_beside_its_model(tmp_path: Path, backend: str) -> None:
     source = program(tmp_path / "m.relay")
     result = apass("opt", source, "--opt-level", 3, "--verify-outputs", "--backend", backend)

@@ -15,7 +15,6 @@ def names(path: Path) -> list[str]:
     return [f"{remark['Pass']} {remark['Name']}" for remark in keys]
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_remarks_of_all_formats_share_a_file(tmp_path: Path, backend: str) -> None:
     program(tmp_path / "m.relay")
     write_model(tmp_path / "a.onnx")

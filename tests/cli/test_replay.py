@@ -38,7 +38,6 @@ def broken(path: Path) -> Path:
     return model
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_onnx_reproducer_fails_again(tmp_path: Path, backend: str) -> None:
     broken(tmp_path / "a" / "bad.onnx")
     write_model(tmp_path / "a" / "good.onnx")

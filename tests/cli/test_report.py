@@ -2,14 +2,11 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.helpers.command_line import TEST_DATA, apass, program, write_model
 from tests.helpers.folders import files
 from tests.helpers.reports import index_of, texts_of
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_report_has_all_formats_and_failed_models(tmp_path: Path, backend: str) -> None:
     program(tmp_path / "in" / "m.relay")
     write_model(tmp_path / "in" / "a.onnx")

@@ -109,7 +109,6 @@ def data_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.process
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_server_runs_jobs_in_processes_by_default(tmp_path: Path, data_home: Path, backend: str) -> None:
     model = write_model(tmp_path / "m.onnx")
     with server_process("--backend", backend, "--workers", 1) as server:
@@ -128,7 +127,6 @@ def test_server_runs_jobs_in_processes_by_default(tmp_path: Path, data_home: Pat
 
 @pytest.mark.process
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signal_drains_the_server(gate: Gate, tmp_path: Path, backend: str, number: int) -> None:
     model, other = write_model(tmp_path / "m.onnx"), write_model(tmp_path / "n.onnx", identities=3)
@@ -156,7 +154,6 @@ def test_signal_drains_the_server(gate: Gate, tmp_path: Path, backend: str, numb
 
 @pytest.mark.process
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_clients_get_results_while_server_stops(gate: Gate, tmp_path: Path, backend: str) -> None:
     models = [write_model(tmp_path / f"m{index}.onnx", identities=index) for index in range(4)]
     nodes: dict[str, int | None] = {}
@@ -185,7 +182,6 @@ def test_clients_get_results_while_server_stops(gate: Gate, tmp_path: Path, back
 
 @pytest.mark.process
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_job_that_exceeds_the_drain_runs_again(gate: Gate, tmp_path: Path, backend: str) -> None:
     model = write_model(tmp_path / "m.onnx")
     with server_process(*gate.options, "--drain", "100ms", "--backend", backend) as server:
@@ -208,7 +204,6 @@ def test_job_that_exceeds_the_drain_runs_again(gate: Gate, tmp_path: Path, backe
 
 @pytest.mark.process
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("executor", ["process", "inline"])
 def test_second_signal_ends_at_once(gate: Gate, tmp_path: Path, backend: str, executor: str) -> None:
     model = write_model(tmp_path / "m.onnx")
@@ -231,7 +226,6 @@ def test_second_signal_ends_at_once(gate: Gate, tmp_path: Path, backend: str, ex
 
 @pytest.mark.process
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_killed_server_loses_nothing_and_repeats_nothing(gate: Gate, tmp_path: Path, backend: str) -> None:
     models = [write_model(tmp_path / f"m{index}.onnx", identities=index) for index in range(8)]
     options = (*gate.options, "--workers", 2, "--backend", backend)
@@ -255,7 +249,6 @@ def test_killed_server_loses_nothing_and_repeats_nothing(gate: Gate, tmp_path: P
 
 @pytest.mark.process
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_client_that_never_reads_is_left(tmp_path: Path, backend: str) -> None:
     model = tmp_path / "large.onnx"
     model.write_bytes(bytes(40_000_000))

@@ -40,7 +40,6 @@ def test_suffix_of_output_file_selects_the_format(tmp_path: Path) -> None:
     assert "nn.relu" in (tmp_path / "out.relay").read_text()
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_model_is_piped_without_other_output(tmp_path: Path, backend: str) -> None:
     model = write_model(tmp_path / "m.onnx")
     result = apass("opt", "-", "--from", "onnx", "--timing", "--backend", backend, stdin=model.read_bytes())

@@ -40,7 +40,6 @@ PROGRAM = '#[version = "0.0.5"]\n' + "".join(
 )
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_race_of_two_bodies_is_found_and_repeated(backend: str, tmp_path: Path) -> None:
     (tmp_path / "passes.py").write_text(PASSES)
     (tmp_path / "model.relay").write_text(PROGRAM)

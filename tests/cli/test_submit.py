@@ -69,7 +69,6 @@ def environment(server: ServerProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_folder_is_optimized_as_by_opt(tmp_path: Path, backend: str) -> None:
     for index in range(3):
         write_model(tmp_path / "in" / f"m{index}.onnx", identities=index)
@@ -184,7 +183,6 @@ def wait_for_job(state: str, name: str, pipeline: str) -> str:
         sleep(0.05)
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_leaves_the_jobs_running(tmp_path: Path, folder: Path, backend: str, number: int) -> None:
     (folder / "open").unlink(missing_ok=True)

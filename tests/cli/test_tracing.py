@@ -2,13 +2,10 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.helpers.command_line import TEST_DATA, apass, program, write_model
 from tests.helpers.traces import outline, read_trace, slices, track_names
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_trace_has_a_track_for_each_model(tmp_path: Path, backend: str) -> None:
     program(tmp_path / "a.relay")
     write_model(tmp_path / "b.onnx")

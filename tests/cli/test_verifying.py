@@ -64,7 +64,6 @@ def test_check_changes_names_pass_that_modifies_its_input(tmp_path: Path) -> Non
     assert "pass 'test.InPlace' changed its input in place ('main')" in result.stdout
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_verify_accepts_correct_passes(tmp_path: Path, backend: str) -> None:
     write_model(tmp_path / "m.onnx")
     result = apass("opt", tmp_path, "--verify", "always", "--check-changes", "--backend", backend)

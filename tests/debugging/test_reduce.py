@@ -512,6 +512,7 @@ async def test_required_pass_of_a_higher_level_is_reduced(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.both_loops
 async def test_awaited_cancellation_is_reduced(tmp_path: Path) -> None:
     async def body(mod: Any, ctx: Any) -> Any:
         if "g" in mod:

@@ -7,11 +7,9 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
-from pkgutil import walk_packages
 
 import pytest
 
-import apass
 from apass.relay.ir.op_definition import OP_ATTRS
 from tests.helpers.mlir_modules import program
 from tests.helpers.repository import ROOT
@@ -20,9 +18,12 @@ pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 FILES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 PAGES = {str(file.relative_to(ROOT)): text for file in FILES if "```" in (text := file.read_text())}
-RUNS = [(name, loop) for name, text in PAGES.items() for loop in ("asyncio", "trio")[: 1 + ("anyio.run" in text)]]
-"""The pages and the event loops. A page that names no loop runs once."""
-MODULES = [module.name for module in walk_packages(apass.__path__, "apass.") if not module.name.endswith("__main__")]
+EXAMPLES = sorted(
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for path in (ROOT / "apass").rglob("*.py")
+    if ">>>" in path.read_text()
+)
+"""The modules whose docstrings have examples."""
 
 
 def op_attrs() -> dict[tuple[str, str], tuple[int, object]]:
@@ -39,7 +40,7 @@ def run_snippets(page: Path, backend: str, folder: Path) -> tuple[int, str, str]
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize(("page", "backend"), RUNS)
+@pytest.mark.parametrize("page", PAGES)
 def test_page_shows_the_output_of_its_snippets(page: str, backend: str, tmp_path: Path) -> None:
     if page == "docs/how-to/mlir.md" and program() is None:
         pytest.skip("mlir-opt is not installed")
@@ -70,7 +71,7 @@ def test_varying_output_may_have_wider_columns(anyio_backend: str, tmp_path: Pat
     assert run_snippets(page, anyio_backend, tmp_path) == (0, "", "")
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_docstring_examples_pass(name: str) -> None:
     if name == "apass.adapters.mlir.passes" and program() is None:
         pytest.skip("mlir-opt is not installed")

@@ -10,7 +10,6 @@ from examples.http_cost_model import CACHE, TILES, estimate, main
 pytestmark = pytest.mark.network
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_every_function_gets_the_fastest_tile(backend: str, capfd: pytest.CaptureFixture[str]) -> None:
     status = main(["--functions", "60", "--backend", backend])
     written, errors = capfd.readouterr()

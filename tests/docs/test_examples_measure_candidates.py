@@ -30,7 +30,6 @@ def forget_a(mod: ir.Model) -> ir.Model:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_large_gains_are_never_missed(backend: str, capfd: pytest.CaptureFixture[str]) -> None:
     status = main(["--models", "4", "--backend", backend])
     written = capfd.readouterr().out

@@ -56,7 +56,6 @@ sys.exit(example.main())
 
 @pytest.mark.process
 @pytest.mark.parametrize("stage", [["loading"], []], ids=["loading", "running"])
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_interrupt_is_one_line(backend: str, stage: list[str]) -> None:
     command = [sys.executable, "-c", INTERRUPTED, "--backend", backend, *stage]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -65,7 +64,6 @@ def test_interrupt_is_one_line(backend: str, stage: list[str]) -> None:
 
 @pytest.mark.process
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_part_of_corpus_keeps_its_outputs(backend: str, capfd: pytest.CaptureFixture[str]) -> None:
     status = main(["--part", "25", "--backend", backend, "--jobs", "2"])
     written, errors = capfd.readouterr()
@@ -101,7 +99,6 @@ def FailOnNeg(mod: ir.Model, ctx: apass.PassContext) -> ir.Model:
 
 @pytest.mark.process
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_changed_outputs_and_failed_passes_are_reported(backend: str) -> None:
     cases = [
         Case(f"uses {op}", "own", model_of(f"g (float[4] a) => (float[4] x) {{ x = {op}(a) }}"), [(None, None)])

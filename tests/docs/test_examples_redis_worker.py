@@ -59,7 +59,6 @@ def start_worker(stack: ExitStack, server: RedisServer, backend: str, *options: 
     return worker
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_models_are_optimized_and_failures_reported(
     server: RedisServer, models: list[Path], tmp_path: Path, backend: str
 ) -> None:

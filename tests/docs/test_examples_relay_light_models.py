@@ -12,7 +12,6 @@ from examples.relay_light_models import LIGHT, Verdict, draw_inputs, line, load_
 
 @pytest.mark.process
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_quick_networks_compute_the_same(
     backend: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,7 +9,6 @@ from examples.tune_tir import TILES, main, products, tiled, tune
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_tuned_functions_compute_the_same(backend: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--sizes", "32", "--backend", backend]) == 0
     *lines, last = capsys.readouterr().out.splitlines()

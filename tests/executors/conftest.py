@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 
-@pytest.fixture(scope="module", params=["asyncio", "trio"])
+@pytest.fixture(scope="module")
 def anyio_backend(request: pytest.FixtureRequest) -> str:
     """Return the event loop of the async tests of a file."""
     return str(request.param)

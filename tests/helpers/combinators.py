@@ -11,9 +11,6 @@ from apass.adapters.mapping import DictAdapter
 
 Module = dict[str, Any]
 
-backends = pytest.mark.parametrize("backend", ["asyncio", "trio"])
-"""For Hypothesis tests, which start an event loop for each example."""
-
 
 def stepping(table: Sequence[int], name: str = "Step") -> ModulePass[Module]:
     """Return a pass that maps the number of a module by a table.

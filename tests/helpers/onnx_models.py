@@ -12,6 +12,7 @@ import apass
 from apass.adapters.onnx import ADAPTER
 from apass.adapters.onnx.outputs import evaluate
 from examples.optimize_onnx_corpus import Case, load_cases
+from tests.helpers.amounts import amount
 
 OPSETS = '"": 21, "local": 1'
 
@@ -63,13 +64,13 @@ def endless() -> ir.Model:
 
 @cache
 def spread() -> tuple[Case, ...]:
-    """Return about eighty real models with data.
+    """Return real models with data, spread over the corpus.
 
-    They are one in twenty-five of the corpus, without the large networks.
+    In a deep run they are eighty, one in twenty-five. The large networks are left out.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return tuple(case for case in load_cases(80) if case.source != "light")
+        return tuple(case for case in load_cases(amount(80, least=25)) if case.source != "light")
 
 
 def op_types(model: ir.Model) -> list[str]:

@@ -151,6 +151,7 @@ CANCELLED: list[tuple[Setup, object]] = [
 
 
 @pytest.mark.parametrize(("setup", "expected"), CANCELLED)
+@pytest.mark.both_loops
 async def test_cancelled_passes_are_distinguished_from_failed_ones(
     setup: Setup, expected: object, tmp_path: Path
 ) -> None:

@@ -52,6 +52,7 @@ async def test_failed_pass_leaves_only_its_reproducer(tmp_path: Path) -> None:
     assert files(tmp_path) == [f"module/0_Fail/{name}" for name in ("module.json", "reproducer.json", "traceback.txt")]
 
 
+@pytest.mark.both_loops
 async def test_cancelled_pass_leaves_nothing(tmp_path: Path) -> None:
     started = anyio.Event()
 

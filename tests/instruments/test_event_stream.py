@@ -152,6 +152,7 @@ async def test_stream_may_be_used_again() -> None:
         assert [event.path async for event in stream] == [f"{number}:Keep"]
 
 
+@pytest.mark.both_loops
 async def test_cancelled_reader_loses_no_event() -> None:
     stream = events(kinds=["finished"])
     async with PassContext(instruments=[stream]):

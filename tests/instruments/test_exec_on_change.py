@@ -138,6 +138,7 @@ async def test_files_are_removed_after_the_command(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.network
+@pytest.mark.both_loops
 async def test_cancelled_run_kills_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     listener: Any = await anyio.create_tcp_listener(local_host="127.0.0.1")

@@ -202,6 +202,7 @@ async def test_lost_worker_is_a_failed_run(tmp_path: Path, caplog: pytest.LogCap
 
 
 @every_executor
+@pytest.mark.both_loops
 async def test_cancelled_worker_is_a_cancelled_run(
     executor: Executor, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -271,6 +271,7 @@ async def test_metrics_count_runs_outcomes_and_statistics() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.both_loops
 async def test_metrics_show_active_and_cancelled_passes() -> None:
     recorder = MetricRecorder()
 

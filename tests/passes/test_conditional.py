@@ -11,11 +11,10 @@ import apass
 from apass import PassContext, PassResultError, Sequential
 from apass.passes.conditional import If
 from apass.testing import RecordingInstrument
-from tests.helpers.combinators import Module, backends, error_of, setting
+from tests.helpers.combinators import Module, error_of, setting
 from tests.helpers.recording import logging_pass
 
 
-@backends
 @settings(deadline=None)
 @given(first=st.integers(0, 3), holds=st.booleans(), is_async=st.booleans(), has_other=st.booleans())
 def test_if_runs_one_of_its_branches(backend: str, first: int, holds: bool, is_async: bool, has_other: bool) -> None:

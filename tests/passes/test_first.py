@@ -10,11 +10,10 @@ from apass import First, PassContext, PassTimeoutError, Sequential
 from apass.core.changes import CHANGES, ChangeLog
 from apass.runner.error_policy import watch_failures
 from apass.testing import RecordingInstrument
-from tests.helpers.combinators import Module, backends, error_of, failing, setting, waiting
+from tests.helpers.combinators import Module, error_of, failing, setting, waiting
 from tests.helpers.recording import logging_pass
 
 
-@backends
 @given(st.lists(st.booleans(), min_size=1, max_size=5))
 def test_first_success_gives_the_result(backend: str, succeeds: list[bool]) -> None:
     passes = [setting(i, f"P{i}") if works else failing(f"P{i}", ValueError(i)) for i, works in enumerate(succeeds)]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import apass
 from apass import MinimumPoint, PassContext, PassResultError
 from apass.core.changes import CHANGES, ChangeLog
-from tests.helpers.combinators import Module, backends, error_of, stepping, waiting
+from tests.helpers.combinators import Module, error_of, stepping, waiting
 
 
 def rated(keys: Sequence[int]) -> Callable[[Module], int]:
@@ -24,7 +24,6 @@ def rated(keys: Sequence[int]) -> Callable[[Module], int]:
     return key
 
 
-@backends
 @given(
     table=st.lists(st.integers(0, 7), min_size=8, max_size=8),
     keys=st.lists(st.integers(0, 3), min_size=8, max_size=8),

@@ -21,7 +21,7 @@ from apass import PassContext, PassInfo, Run, Sequential
 from apass.passes.race import Race
 from apass.passes.repeat import Repeat
 from apass.testing import RecordingInstrument
-from tests.helpers.combinators import Box, Module, backends, error_of, failing, setting, waiting
+from tests.helpers.combinators import Box, Module, error_of, failing, setting, waiting
 from tests.helpers.recording import function_pass_of, logging_pass, module_pass_of
 
 
@@ -50,7 +50,6 @@ plans = st.lists(st.builds(Plan, st.integers(0, 3), st.integers(0, 2), st.boolea
 
 
 @pytest.mark.slow
-@backends
 @settings(deadline=None)
 @given(entrants=plans, mode=st.sampled_from(["none", "plain", "async"]))
 def test_race_returns_the_result_of_one_alternative(backend: str, entrants: list[Plan], mode: str) -> None:

@@ -14,7 +14,7 @@ import apass
 from apass import PassContext, PipelineCycleError
 from apass.passes.repeat import Repeat
 from apass.testing import RecordingInstrument
-from tests.helpers.combinators import CONTENTS_ALONE, Box, Module, backends, error_of, setting, stepping
+from tests.helpers.combinators import CONTENTS_ALONE, Box, Module, error_of, setting, stepping
 from tests.helpers.recording import logging_pass
 
 
@@ -42,7 +42,6 @@ def plain_loop(table: Sequence[int], start: int, times: int | None, strict: bool
     return states[-1]
 
 
-@backends
 @settings(deadline=None)
 @given(
     table=st.lists(st.integers(0, 7), min_size=8, max_size=8),

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 import apass
 from apass import PassContext, PassResultError, PipelineCycleError, While
 from apass.core.changes import CHANGES, ChangeLog
-from tests.helpers.combinators import Module, backends, error_of, stepping, waiting
+from tests.helpers.combinators import Module, error_of, stepping, waiting
 
 
-@backends
 @given(
     table=st.lists(st.integers(0, 7), min_size=8, max_size=8),
     wanted=st.sets(st.integers(0, 7)),

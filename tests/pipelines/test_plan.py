@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import apass
 from apass.core.run import current_run
 from apass.pipelines.plan import Decision, plan
+from tests.helpers.amounts import amount
 from tests.helpers.pipeline_text import registered as registered_texts
 from tests.helpers.recording import logging_pass
 
@@ -113,7 +114,7 @@ def planned(pass_: apass.Pass[Any], names: Sequence[str], disabled: Iterable[str
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::apass.UnmatchedPassNameWarning")
 @given(PIPELINES, TABLES, st.lists(st.sampled_from(NAMES)), st.lists(st.sampled_from(NAMES)), LEVELS)
-@settings(max_examples=100)
+@settings(max_examples=amount(100))
 def test_plan_matches_the_run(
     pipeline: Row, table: tuple[Leaf | Row, ...], required: list[str], disabled: list[str], level: int
 ) -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import apass
 from apass import PassContext, PassInfo, Run, current_run
+from tests.helpers.amounts import amount
 from tests.helpers.context_state import state_of
 
 pytestmark = pytest.mark.slow
@@ -95,7 +96,7 @@ def specs(can_fail: bool) -> st.SearchStrategy[Spec]:
 MODULES = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 99), max_size=5)
 LIMITS = st.sampled_from([1, 2, 5, None])
 BACKENDS = st.sampled_from(["asyncio", "trio"])
-LAW = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LAW = settings(max_examples=amount(120), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 # The reference: sequential execution.

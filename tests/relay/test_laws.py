@@ -17,6 +17,7 @@ from apass.relay.testing.programs import Program, programs
 from apass.relay.text.parsing.reader import read_module
 from apass.relay.text.printing.printer import astext
 from apass.relay.type_inference.infer import infer_module
+from tests.helpers.amounts import amount
 from tests.helpers.relay.pass_names import COMPOSABLE, EXACT, NAMES
 
 OPTIONS: dict[str, dict[str, object]] = {
@@ -66,7 +67,7 @@ def test_all_passes_are_registered() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXACT)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_pass_keeps_meaning_and_types(name: str, program: Program) -> None:
     mod, arguments = program
@@ -76,7 +77,7 @@ def test_pass_keeps_meaning_and_types(name: str, program: Program) -> None:
     assert infer_module(after)["main"].checked_type == before["main"].checked_type
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs(), st.lists(st.sampled_from(COMPOSABLE), min_size=1, max_size=6))
 def test_any_sequence_of_passes_keeps_meaning(program: Program, names: list[str]) -> None:
     mod, arguments = program
@@ -85,7 +86,7 @@ def test_any_sequence_of_passes_keeps_meaning(program: Program, names: list[str]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(EXACT) - APPROXIMATE))
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(10), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_pass_does_not_change_its_input(name: str, program: Program) -> None:
     before = infer_module(program[0])
@@ -94,7 +95,7 @@ def test_pass_does_not_change_its_input(name: str, program: Program) -> None:
     assert astext(before) == text
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_printed_program_is_parsed_back(program: Program) -> None:
     typed = infer_module(program[0])

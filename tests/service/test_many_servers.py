@@ -25,7 +25,14 @@ from apass.service.connection import Body
 from tests.service.models import model_of, number_of
 from tests.service.postgres import PostgresServer, needs_postgres, running_postgres
 
-pytestmark = [needs_postgres, pytest.mark.anyio, pytest.mark.network, pytest.mark.process, pytest.mark.slow]
+pytestmark = [
+    needs_postgres,
+    pytest.mark.anyio,
+    pytest.mark.network,
+    pytest.mark.process,
+    pytest.mark.slow,
+    pytest.mark.parametrize("anyio_backend", ["asyncio"]),  # of the clients; the servers run on both
+]
 
 JOBS: Final = 2_000
 CLIENTS: Final = 20
@@ -55,12 +62,6 @@ class Server:
         """Kill the server."""
         self.process.kill()
         self.process.communicate()
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    """Return the event loop of the clients; the servers run on both."""
-    return "asyncio"
 
 
 @pytest.fixture

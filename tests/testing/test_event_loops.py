@@ -16,6 +16,8 @@ from apass.testing import idle_clock, interleave, run_pass
 Module = dict[str, int]
 
 HOUR = 3600
+pytestmark = pytest.mark.both_loops
+
 BACKENDS = st.sampled_from(["asyncio", "trio"])
 
 
@@ -85,7 +87,6 @@ def test_seed_repeats_the_order(seed: int, backend: str) -> None:
     assert steps_with(seed, backend) == steps_with(seed, backend)
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_seeds_reach_every_order_of_two_bodies(backend: str) -> None:
     orders = {tuple(step[0] for step in steps_with(seed, backend, 2)) for seed in range(300)}
     assert len(orders) == 20  # the ways to interleave two bodies of three steps
@@ -106,7 +107,6 @@ def test_plain_bodies_run_in_random_order() -> None:
     assert len({starts(seed) for seed in range(50)}) == 6
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_passes_of_many_modules_are_interleaved(backend: str) -> None:
     async def main() -> tuple[str, ...]:
         log: list[str] = []

@@ -93,6 +93,7 @@ async def test_other_modules_go_on_after_a_crash(tmp_path: Path) -> None:
     assert str(error) == "mlir-opt crashed (SIGSEGV)"
 
 
+@pytest.mark.both_loops
 async def test_cancelled_run_leaves_no_process(tmp_path: Path) -> None:
     program, log = counting(tmp_path, before="sleep 600 &\nwait\n")
     with anyio.move_on_after(20) as scope:
@@ -118,6 +119,7 @@ def _group(process: psutil.Process) -> int | None:
         return None
 
 
+@pytest.mark.both_loops
 async def test_deadline_ends_the_process(tmp_path: Path) -> None:
     program, _ = counting(tmp_path, before="sleep 600")
     with pytest.raises(apass.BudgetExceededError):

@@ -31,7 +31,6 @@ def test_race_takes_the_result_with_fewest_nodes() -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_latencies_are_measured_in_a_process(backend: str) -> None:
     async def main() -> list[float | str]:
         return await measure_latencies([relu(), model_of("g (float[N, 4] a) => (float[N, 4] x) { x = my.Op(a) }")])

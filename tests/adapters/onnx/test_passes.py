@@ -23,6 +23,7 @@ from apass.adapters.onnx.traversal import SMALL_NODES, is_small
 from apass.core.executor import STOPPED
 from apass.passes.registry import pass_options
 from apass.pipelines.parser import parse_pipeline
+from tests.helpers.amounts import amount
 from tests.helpers.onnx_models import chain, feeds, model_of, op_types, outputs, relu, run, spread, with_functions
 
 Model = ir.Model
@@ -174,8 +175,7 @@ FORM_PASSES = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=amount(60))
 @given(data=st.data())
 def test_any_pipeline_keeps_meaning_and_interface(backend: str, data: st.DataObject) -> None:
     model = data.draw(models())
@@ -308,6 +308,7 @@ def test_models_with_large_weights_are_not_small(count: int) -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.both_loops
 async def test_cancelled_pass_waits_for_its_thread() -> None:
     entered, resume, done = threading.Event(), threading.Event(), threading.Event()
 
@@ -329,6 +330,7 @@ async def test_cancelled_pass_waits_for_its_thread() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.both_loops
 async def test_cancelled_pass_skips_its_later_steps() -> None:
     entered, resume, read = threading.Event(), threading.Event(), threading.Event()
 

@@ -19,6 +19,7 @@ from apass.adapters.onnx import ADAPTER, load_model, save_model
 from apass.adapters.onnx.passes import TABLE
 from apass.adapters.onnx.validation import MAX_CALLS, MAX_NESTING, check_structure, is_text_too_deep
 from examples.optimize_onnx_corpus import load_cases
+from tests.helpers.amounts import amount, some
 from tests.helpers.command_line import apass as command
 from tests.helpers.onnx_models import op_types, proto_of, run, with_functions
 from tests.helpers.onnx_mutations import mutated
@@ -279,7 +280,7 @@ def test_real_models_have_a_valid_structure() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cases = load_cases(None)
-    for case in cases:
+    for case in some(cases):
         check_structure(onnx.ModelProto.FromString(ADAPTER.dumps(case.model)))
 
 
@@ -381,7 +382,7 @@ def fuzz(seeds: range, folder: Path) -> None:
     anyio.run(work)
 
 
-@settings(max_examples=20)
+@settings(max_examples=amount(20))
 @given(st.integers(0, 2**32))
 def test_damaged_model_raises_only_apass_errors(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     fuzz(range(seed, seed + 1), tmp_path_factory.getbasetemp())
@@ -389,4 +390,4 @@ def test_damaged_model_raises_only_apass_errors(tmp_path_factory: pytest.TempPat
 
 @pytest.mark.slow
 def test_many_damaged_models_raise_only_apass_errors(tmp_path: Path) -> None:
-    fuzz(range(500), tmp_path)
+    fuzz(range(amount(500)), tmp_path)

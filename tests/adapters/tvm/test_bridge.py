@@ -270,6 +270,7 @@ async def test_exclusive_passes_may_nest() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("instruments", [list, lambda: [Record()]])
+@pytest.mark.both_loops
 async def test_cancelled_call_waits_for_its_thread(instruments: Callable[[], list[Any]]) -> None:
     pausing = Pausing()
     pass_ = apass.from_tvm(nested(pausing.wait, apass.to_tvm(apass.from_tvm(pausing.later))))
@@ -289,6 +290,7 @@ async def test_cancelled_call_waits_for_its_thread(instruments: Callable[[], lis
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("instruments", [list, lambda: [Record()]])
+@pytest.mark.both_loops
 async def test_cancelled_call_starts_no_pass_of_tvm(instruments: Callable[[], list[Any]]) -> None:
     pausing = Pausing()
     async with apass.PassContext(instruments=instruments()), anyio.create_task_group() as group:
@@ -302,6 +304,7 @@ async def test_cancelled_call_starts_no_pass_of_tvm(instruments: Callable[[], li
 
 
 @pytest.mark.anyio
+@pytest.mark.both_loops
 async def test_cancelled_nested_pass_ends_the_call() -> None:
     started = anyio.Event()
 

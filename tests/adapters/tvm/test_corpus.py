@@ -88,7 +88,6 @@ def fingerprints(results: dict[str, Any]) -> dict[str, str]:
     return {name: "failed" if mod is None else ADAPTER.fingerprint(mod) for name, mod in results.items()}
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("name", PIPELINES)
 def test_results_equal_those_of_tvm(name: str, backend: str, corpus: dict[str, IRModule]) -> None:
     check(corpus, PIPELINES[name], backend)

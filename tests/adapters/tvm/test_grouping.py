@@ -100,6 +100,7 @@ async def test_error_names_the_function() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.both_loops
 async def test_cancelled_steps_start_no_other() -> None:
     pausing = Pausing()
     steps = [Step(pausing.wait), Step(pausing.later)]

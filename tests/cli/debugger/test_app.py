@@ -12,7 +12,8 @@ import apass
 from tests.helpers.command_line import program
 from tests.helpers.debuggers import debugging
 
-pytestmark = pytest.mark.anyio
+# Textual runs on asyncio only.
+pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 
 FIRST_SCREEN = """\
  m.relay: paused before sequential (interrupt)
@@ -86,12 +87,6 @@ async def Await(mod: Any, ctx: apass.PassContext) -> Any:
     future = asyncio.get_running_loop().create_future()
     future.cancel()
     return await future
-
-
-@pytest.fixture(params=["asyncio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    """Return the event loop: Textual runs on asyncio only."""
-    return str(request.param)
 
 
 @pytest.fixture

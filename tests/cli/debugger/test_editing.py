@@ -14,13 +14,8 @@ from apass.cli.debugger.editing import Edited, edit_module, editor_command
 from apass.relay import IRModule, parse
 from tests.helpers.command_line import PROGRAM, write_external, write_model
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=["asyncio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    """Return the event loop: the debugger runs on asyncio only."""
-    return str(request.param)
+# Textual runs on asyncio only.
+pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 
 
 class Binary(dict[str, Any]):

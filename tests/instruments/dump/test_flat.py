@@ -138,6 +138,7 @@ async def test_numbers_continue_after_999(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.both_loops
 async def test_write_neither_blocks_the_loop_nor_is_cancelled(tmp_path: Path) -> None:
     # Opening a named pipe for writing blocks until it is opened for reading.
     pipe = tmp_path / "000_Double.txt"
@@ -169,6 +170,7 @@ async def test_write_neither_blocks_the_loop_nor_is_cancelled(tmp_path: Path) ->
 
 
 @pytest.mark.anyio
+@pytest.mark.both_loops
 async def test_finished_pass_is_dumped_after_cancellation(tmp_path: Path) -> None:
     scope = anyio.CancelScope()
 

@@ -124,6 +124,7 @@ async def test_concurrent_pauses_are_open_together() -> None:
             await apass.optimize_all({"a": {"f": 1}, "b": {"f": 1}}, PIPELINE)
 
 
+@pytest.mark.both_loops
 async def test_cancellation_ends_pauses() -> None:
     pauses, seen = PauseInstrument(["pass:*"]), list[Pause]()
     async with anyio.create_task_group() as tasks:
@@ -143,6 +144,7 @@ async def test_cancellation_ends_pauses() -> None:
     assert await pauses.next_pause() is None
 
 
+@pytest.mark.both_loops
 async def test_cancelled_pause_is_not_taken() -> None:
     pauses = PauseInstrument(["pass:*"])
     async with PassContext(instruments=[pauses]):
@@ -168,6 +170,7 @@ async def test_leaving_instrument_continues_modules() -> None:
     assert results == [{"f": 9}]
 
 
+@pytest.mark.both_loops
 async def test_failed_reader_cancels_run() -> None:
     async def fail(pauses: PauseInstrument) -> None:
         await taken(pauses)

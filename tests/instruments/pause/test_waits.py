@@ -84,6 +84,7 @@ def rerun(pause: Pause) -> None:
     ("command", "result"), [(skip, {"f": 2}), (replace, {"f": 10}), (rerun, {"f": 3})], ids=["skip", "replace", "rerun"]
 )
 @pytest.mark.usefixtures("door")
+@pytest.mark.both_loops
 async def test_wait_is_cancelled(command: Callable[[Pause], None], result: Module) -> None:
     pipeline = Sequential([Blocked(), Add()])
     run = await run_paused(pipeline, {"m": {"f": 1}}, PauseInstrument(["wait:0.01"]), [command])
@@ -172,6 +173,7 @@ async def test_error_of_watched_pass_is_not_wrapped() -> None:
             await Fail({})
 
 
+@pytest.mark.both_loops
 async def test_watched_pass_is_cancelled(door: anyio.Event) -> None:
     async with PassContext(instruments=[PauseInstrument(["wait:60"])]), anyio.create_task_group() as tasks:
         tasks.start_soon(Blocked(), {"f": 1})

@@ -19,6 +19,7 @@ from apass.core.nodes import nodes_of
 from apass.instruments import LocationCheckInstrument, Provenance, ProvenanceInstrument
 from apass.relay.integration.adapter import ADAPTER as RELAY
 from tests.helpers import llvm_modules, onnx_models, tvm_modules, xdsl_modules
+from tests.helpers.amounts import amount
 
 pytestmark = pytest.mark.anyio
 
@@ -142,7 +143,7 @@ async def test_broken_relay_node_is_found() -> None:
         ["FoldConstant", "ToANormalForm", "EliminateCommonSubexpr", "SimplifyExpr", "FuseOps", "ToGraphNormalForm"]
     ),
 )
-@settings(max_examples=40)
+@settings(max_examples=amount(40))
 def test_touches_explain_changes_of_relay(mod: relay.IRModule, name: str) -> None:
     instrument = ProvenanceInstrument()
     result = apass.run(

@@ -8,7 +8,6 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -122,7 +121,6 @@ def counted(timings: Iterable[PassTiming], above: Path, field: str) -> Counter[P
     return +totals
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @settings(deadline=None)
 @given(PROGRAMS, st.integers(1, 4), st.sampled_from([1, 2, None]))
 def test_every_call_is_counted_once_at_its_position(

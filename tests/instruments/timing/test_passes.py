@@ -244,6 +244,7 @@ async def test_failed_passes_are_timed_and_counted() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.both_loops
 async def test_cancelled_passes_are_timed_and_counted() -> None:
     @apass.function_pass(opt_level=0)
     async def Sleep(func: int, mod: Module, ctx: apass.PassContext) -> int:

@@ -200,7 +200,6 @@ def test_workers_have_their_own_tracks(tmp_path: Path, executor: Literal["thread
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_every_item_of_a_process_batch_is_traced(tmp_path: Path, backend: str) -> None:
     path = tmp_path / "trace.json"
     mod = {f"f{n}": n for n in range(12)}

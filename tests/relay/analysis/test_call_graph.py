@@ -9,6 +9,7 @@ from apass.relay.expr import Call, GlobalVar, Tuple
 from apass.relay.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.parser import parse
+from tests.helpers.amounts import levels
 
 MODULE = parse(
     """#[version = "0.0.5"]
@@ -72,6 +73,7 @@ def test_unknown_function_is_error() -> None:
 
 
 def test_long_chain_of_functions_is_printed() -> None:
-    functions = {GlobalVar(f"f{index}"): Function([], Call(GlobalVar(f"f{index + 1}"), [])) for index in range(5000)}
-    functions[GlobalVar("f5000")] = Function([], Tuple([]))
-    assert str(CallGraph(IRModule(functions))).count("call site") == 5000
+    count = levels(5_000)
+    functions = {GlobalVar(f"f{index}"): Function([], Call(GlobalVar(f"f{index + 1}"), [])) for index in range(count)}
+    functions[GlobalVar(f"f{count}")] = Function([], Tuple([]))
+    assert str(CallGraph(IRModule(functions))).count("call site") == count

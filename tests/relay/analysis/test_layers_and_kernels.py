@@ -14,6 +14,7 @@ from apass.relay.structural.equality import structural_equal, structural_hash
 from apass.relay.testing import resnet
 from apass.relay.transform import FuseOps
 from apass.relay.ty import FuncType
+from tests.helpers.amounts import levels
 from tests.helpers.relay.meaning import ops_of
 
 X, Y = (var(name, shape=(2, 3)) for name in "xy")
@@ -32,9 +33,9 @@ def test_count_layers_of_resnet_18_returns_18() -> None:
 
 def test_count_layers_handles_deep_expressions() -> None:
     deep: Expr = X
-    for _ in range(20_000):
+    for _ in range(levels(20_000)):
         deep = exp(deep)
-    assert count_layers(deep, ["exp"]) == 20_000
+    assert count_layers(deep, ["exp"]) == levels(20_000)
 
 
 def test_extracted_functions_are_fused_and_listed_once() -> None:

@@ -13,6 +13,7 @@ from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.testing.programs import Program, programs
 from apass.relay.ty import FuncType, GlobalTypeVar, TupleType, TypeVar
 from apass.relay.type_inference.infer import infer_module
+from tests.helpers.amounts import levels
 
 X, Y, F = var("x"), var("y"), var("f")
 A = TypeVar("a")
@@ -113,7 +114,7 @@ def test_functions_of_module_may_share_parameters() -> None:
 
 @pytest.mark.slow
 def test_well_formed_handles_deep_programs() -> None:
-    variables = [Var(f"v{index}") for index in range(50_000)]
+    variables = [Var(f"v{index}") for index in range(levels(50_000))]
     body: Expr = add(variables[0], variables[-1])
     for before, variable in zip([X, *variables][:-1][::-1], variables[::-1], strict=True):
         body = Let(variable, add(before, before), body)

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.relay.backend.round_trips import Report, Verdict, check_model, main, models
+from tests.helpers.amounts import some
+from tests.relay.backend.round_trips import Model, Report, Verdict, check_model, main, models
 
 PARTS = 8
 """The models are checked in as many tests, which may run in parallel."""
@@ -28,15 +29,15 @@ RUNTIME = {
 NOT_RUN = ("FLOAT4E2M1", "float4e2m1", "test_bitcast_bool_to_uint8")
 """Parts of the names of models that onnxruntime runs neither before nor after: it lacks types of Cast and BitCast."""
 
-EXPORTED = 1875
-"""The least number of models that are imported, and all of which are exported."""
+NOT_IMPORTED = 0.02
+"""The largest share of the models that are not imported. All others are exported."""
 
 
-def reports_of(part: slice) -> Sequence[Report]:
+def reports_of(chosen: Sequence[Model]) -> Sequence[Report]:
     with warnings.catch_warnings():
         # Some cases overflow on purpose.
         warnings.simplefilter("ignore")
-        return [check_model(model) for model in models()[part]]
+        return [check_model(model) for model in chosen]
 
 
 def named(reports: Sequence[Report], verdict: Verdict) -> set[str]:
@@ -55,15 +56,14 @@ def assert_all_equal(reports: Sequence[Report]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_imported_model_survives_round_trip(part: int) -> None:
-    reports = reports_of(slice(part, None, PARTS))
+    reports = reports_of(some(models()[part::PARTS]))
     assert_all_equal(reports)
-    imported = sum(report.verdict is not Verdict.NOT_IMPORTED for report in reports)
-    # Every part has about the same number of models.
-    assert imported >= EXPORTED // PARTS - 20
+    lacking = sum(report.verdict is Verdict.NOT_IMPORTED for report in reports)
+    assert lacking <= NOT_IMPORTED * len(reports) + 3
 
 
 def test_some_models_survive_round_trip() -> None:
-    assert_all_equal(reports_of(slice(0, None, 40)))
+    assert_all_equal(reports_of(models()[::40]))
 
 
 def test_command_prints_numbers_of_verdicts(capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,6 +26,7 @@ from apass.relay.transform.support.run_for_tests import run_on
 from apass.relay.ty import Any as AnyDim
 from apass.relay.ty import TensorType, TupleType
 from apass.relay.type_inference.infer import infer_module
+from tests.helpers.amounts import levels
 from tests.relay.backend.exporting import CHECKER, assert_same_outputs, checked, flat, tuple_of
 from tests.relay.backend.round_trips import run_model
 
@@ -380,14 +381,14 @@ def test_empty_tuple_as_a_result_is_an_error() -> None:
 
 def test_deep_programs_are_exported() -> None:
     expr: Expr = X
-    for _ in range(20_000):
+    for _ in range(levels(20_000)):
         expr = relay.negative(expr)
-    assert len(to_onnx(Function([X], expr)).graph.node) == 20_000
+    assert len(to_onnx(Function([X], expr)).graph.node) == levels(20_000)
 
 
 def test_deep_functions_are_exported_in_linear_work() -> None:
     expr: Expr = relay.negative(X)
-    for _ in range(20_000):
+    for _ in range(levels(20_000)):
         expr = Call(Function([], expr), [])
     assert op_types(to_onnx(Function([X], expr))) == ["Neg"]
 

@@ -9,6 +9,7 @@ from apass.relay.expr import Call, Expr, GlobalVar, If, Op, Var
 from apass.relay.function import Function
 from apass.relay.ir.expr import const, var
 from apass.relay.op.elementwise.arithmetic import add
+from tests.helpers.amounts import levels
 
 ATOMS = frozenset({Var, GlobalVar, Op})
 X, Y = var("x"), var("y")
@@ -37,7 +38,7 @@ def ancestors(scope: HomeScope) -> list[HomeScope]:
 def test_outermost_scope_is_reached_in_few_jumps() -> None:
     scope = HomeScope()
     root = scope
-    for _ in range(100_000):
+    for _ in range(levels(100_000)):
         scope = HomeScope(scope)
     steps = 0
     while scope is not root:

@@ -35,6 +35,7 @@ from apass.relay.op.nn.activation import relu
 from apass.relay.op.nn.conv.conv import conv2d
 from apass.relay.op.nn.dense.bias import bias_add
 from apass.relay.ty import TensorType
+from tests.helpers.amounts import levels
 
 ADD, SUBTRACT, MULTIPLY, DIVIDE = (is_op(name) for name in ("add", "subtract", "multiply", "divide"))
 RELU, CONV, BIAS = is_op("nn.relu"), is_op("nn.conv2d"), is_op("nn.bias_add")
@@ -281,7 +282,7 @@ def test_parent_with_other_users_is_not_dominated() -> None:
 @pytest.mark.slow
 def test_dominator_pattern_matches_deep_graph() -> None:
     deep: Expr = conv2d(X, W)
-    for _ in range(100_000):
+    for _ in range(levels(100_000)):
         deep = relu(deep)
     path = RELU(wildcard()).dominates(CONV(is_var(), is_var()), RELU(wildcard()))
     assert path.match(deep)

@@ -28,6 +28,7 @@ from apass.relay.op.nn.conv.conv import conv2d
 from apass.relay.op.shape.join import concatenate
 from apass.relay.structural.equality import assert_structural_equal
 from apass.relay.ty import TensorType
+from tests.helpers.amounts import levels
 
 X, Y, Z, W, B = var("x"), var("y"), var("z"), var("w"), var("b")
 RELU, CONV = is_op("nn.relu"), is_op("nn.conv2d")
@@ -198,7 +199,7 @@ def test_function_pattern_is_ignored_with_warning() -> None:
 @pytest.mark.slow
 def test_deep_expression_is_partitioned() -> None:
     deep: Expr = X
-    for _ in range(20_000):
+    for _ in range(levels(20_000)):
         deep = tanh(relu(deep))
     result = is_op("tanh")(RELU(wildcard())).partition(deep)
     count = 0
@@ -206,4 +207,4 @@ def test_deep_expression_is_partitioned() -> None:
         assert isinstance(result, Call)
         assert isinstance(result.op, Function)
         result, count = result.args[0], count + 1
-    assert count == 20_000
+    assert count == levels(20_000)

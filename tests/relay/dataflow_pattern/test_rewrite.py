@@ -32,6 +32,7 @@ from apass.relay.structural.equality import assert_structural_equal
 from apass.relay.testing.programs import Program, programs
 from apass.relay.ty import TensorType
 from apass.relay.type_inference.infer import infer_expr
+from tests.helpers.amounts import amount, levels
 
 X, Y, Z, W = var("x"), var("y"), var("z"), var("w")
 
@@ -341,7 +342,7 @@ class NoDoubleNegation(DFPatternCallback):
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_arithmetic_rewrites_keep_results(program: Program) -> None:
     mod, arguments = program
@@ -355,7 +356,7 @@ def test_arithmetic_rewrites_keep_results(program: Program) -> None:
 def test_deep_expression_is_rewritten_in_linear_time() -> None:
     deep: Expr = X
     expected: Expr = X
-    for step in range(50_000):
+    for step in range(levels(50_000)):
         deep = add(deep, Y) if step % 2 else relu(deep)
         expected = subtract(expected, Y) if step % 2 else relu(expected)
     assert_structural_equal(AddToSub().rewrite(deep), expected)

@@ -16,6 +16,7 @@ from apass.relay.expr import Call, Constant, Op
 from apass.relay.frontend import from_onnx
 from apass.relay.ty import Any, TensorType
 from apass.relay.type_inference.infer import infer_module
+from tests.helpers.amounts import levels
 from tests.helpers.repository import ROOT
 from tests.relay.frontend.models import evaluate_model, evaluate_module, import_function, model, result_type
 
@@ -259,7 +260,8 @@ def test_constants_stay_constants() -> None:
 
 
 def test_long_chain_is_imported_in_linear_time() -> None:
-    """The type of each of ten thousand nodes is computed from the previous one."""
-    nodes = " ".join(f"v{i + 1} = Relu(v{i})" for i in range(10_000))
-    mod, _ = from_onnx(model(f"g (float[4] v0) => (float[4] v10000) {{ {nodes} }}"))
+    """The type of each node is computed from the previous one."""
+    count = levels(10_000)
+    nodes = " ".join(f"v{i + 1} = Relu(v{i})" for i in range(count))
+    mod, _ = from_onnx(model(f"g (float[4] v0) => (float[4] v{count}) {{ {nodes} }}"))
     assert evaluate_module(mod, np.asarray([-1, 2, -3, 4], "float32"))[0].tolist() == [0, 2, 0, 4]

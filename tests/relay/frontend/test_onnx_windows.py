@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.amounts import amount
 from tests.relay.frontend.models import Numbers, evaluate_model, model, reference
 
 
@@ -45,7 +46,7 @@ def random_array(*shape: int) -> Numbers:
     return np.random.default_rng(0).standard_normal(shape).astype("float32")
 
 
-@settings(max_examples=60)
+@settings(max_examples=amount(60))
 @given(windows(), st.sampled_from(["pads", "SAME_UPPER", "SAME_LOWER", "VALID"]), st.sampled_from([1, 2, 4]))
 def test_convolution_equals_reference(geometry: Windows, padding: str, groups: int) -> None:
     padding_attribute = f"pads = {list(geometry.pads)}" if padding == "pads" else f'auto_pad = "{padding}"'
@@ -60,7 +61,7 @@ def test_convolution_equals_reference(geometry: Windows, padding: str, groups: i
     np.testing.assert_allclose(evaluate_model(proto, *inputs)[0], reference(proto, *inputs)[0], rtol=1e-3, atol=1e-4)
 
 
-@settings(max_examples=60)
+@settings(max_examples=amount(60))
 @given(windows(), st.data())
 def test_transposed_convolution_equals_reference(geometry: Windows, data: st.DataObject) -> None:
     extra = [data.draw(st.integers(0, stride - 1)) for stride in geometry.strides]
@@ -91,7 +92,7 @@ def pooled(data: Numbers, geometry: Windows, operator: str) -> Numbers:
     return result
 
 
-@settings(max_examples=60)
+@settings(max_examples=amount(60))
 @given(windows(), st.sampled_from(["MaxPool<", "AveragePool<", "AveragePool<count_include_pad = 1, "]))
 def test_pooling_equals_loop_over_windows(geometry: Windows, operator: str) -> None:
     node = f"{operator}{geometry.attributes()}, pads = {list(geometry.pads)}>(x)"

@@ -11,9 +11,10 @@ from apass.relay.text.printing.printer import astext
 from apass.relay.transform import FoldConstant
 from apass.testing import check_adapter
 from apass.testing.strategies import modules
+from tests.helpers.amounts import amount
 
 
-@settings(max_examples=20)
+@settings(max_examples=amount(20))
 @given(st.lists(modules(ADAPTER), min_size=1, max_size=2))
 def test_laws_of_adapters_hold(mods: list[IRModule]) -> None:
     check_adapter(ADAPTER, [*mods, IRModule()])

@@ -17,6 +17,7 @@ from apass.relay.structural.equality import structural_equal
 from apass.relay.testing.programs import Program, programs
 from apass.relay.text.parsing.reader import read_module
 from apass.relay.type_inference.infer import infer_module
+from tests.helpers.amounts import amount
 
 REDUCTIONS = [
     "functions",
@@ -40,7 +41,7 @@ def without_all(mod: IRModule, name: str) -> str:
 
 @pytest.mark.slow
 @given(programs(refs=True), st.data())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(60), suppress_health_check=[HealthCheck.too_slow])
 def test_expressions_are_replaced_by_others_of_their_type(program: Program, data: st.DataObject) -> None:
     mod, arguments = infer_module(program[0]), program[1]
     reductions = list(shrinkings(mod))

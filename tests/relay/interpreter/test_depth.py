@@ -15,6 +15,7 @@ from apass.relay.ir.expr import RefCreate, const, var
 from apass.relay.ir.module import IRModule
 from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.op.elementwise.compare import equal
+from tests.helpers.amounts import levels
 from tests.helpers.relay.evaluation import CONS, ONE, X, count_down, plain
 
 pytestmark = pytest.mark.slow
@@ -32,37 +33,37 @@ def nesting(value: Value) -> int:
 
 def test_deep_calls_are_evaluated() -> None:
     expr: Expr = X
-    for _ in range(200_000):
+    for _ in range(levels(200_000)):
         expr = add(expr, ONE)
-    assert plain(evaluate(Function([X], expr), 5)) == 200_005
+    assert plain(evaluate(Function([X], expr), 5)) == levels(200_000) + 5
 
 
 def test_deep_values_are_evaluated() -> None:
     nested: list[Expr] = [X, X, X]
-    for _ in range(100_000):
+    for _ in range(levels(100_000)):
         nested = [Tuple([nested[0]]), RefCreate(nested[1]), Call(CONS, [nested[2]])]
     values = evaluate(Tuple(nested), 5)
     assert isinstance(values, tuple)
-    assert [nesting(value) for value in values] == [100_000] * 3
+    assert [nesting(value) for value in values] == [levels(100_000)] * 3
 
 
 def test_deep_lets_are_evaluated() -> None:
-    variables = [X, *(var(f"v{index}") for index in range(50_000))]
+    variables = [X, *(var(f"v{index}") for index in range(levels(50_000)))]
     body: Expr = variables[-1]
     for before, after in zip(variables[-2::-1], variables[:0:-1], strict=True):
         body = Let(after, add(before, ONE), body)
-    assert plain(evaluate(Function([X], body), 0)) == 50_000
+    assert plain(evaluate(Function([X], body), 0)) == levels(50_000)
 
 
 def test_deep_recursion_is_evaluated() -> None:
     func = GlobalVar("f")
     mod = IRModule({func: count_down(func, const(0), lambda rest: add(rest, ONE))})
-    assert plain(evaluate(Call(func, [const(100_000)]), mod=mod)) == 100_000
+    assert plain(evaluate(Call(func, [const(levels(100_000))]), mod=mod)) == levels(100_000)
 
 
 def test_deep_branches_and_functions_are_evaluated() -> None:
     expr: Expr = X
-    for number in range(20_000):
+    for number in range(levels(20_000)):
         expr = If(equal(X, const(number)), ONE, expr) if number % 2 else Call(Function([], expr), [])
     assert plain(evaluate(expr, -1)) == -1
 

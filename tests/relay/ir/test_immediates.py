@@ -13,6 +13,7 @@ from apass import relay
 from apass.relay.expr import Call
 from apass.relay.ir.attrs import Attrs, DictAttrs
 from apass.relay.ty import FuncType, IntImm, TensorType, TupleType
+from tests.helpers.amounts import levels
 
 
 def attrs_of(expr: object) -> Attrs:
@@ -104,7 +105,7 @@ def test_element_type_has_canonical_name(name: str, dtype: str) -> None:
 
 def test_deep_attribute_is_unchanged() -> None:
     value: object = 1
-    for _ in range(100_000):
+    for _ in range(levels(100_000)):
         value = (value,)
     assert DictAttrs({"deep": value})["deep"] is not None
 

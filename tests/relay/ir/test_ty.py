@@ -22,8 +22,9 @@ from apass.relay.ty import (
     TypeVar,
 )
 from apass.relay.type_inference.infer import infer_module
+from tests.helpers.amounts import levels
 
-DEPTH = 20_000
+DEPTH = levels(20_000)
 INT = TensorType((), "int32")
 FLOAT = TensorType((), "float32")
 LIST = GlobalTypeVar("List")

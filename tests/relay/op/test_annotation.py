@@ -14,6 +14,7 @@ from apass.relay.ir.post_order import post_order
 from apass.relay.parser import parse
 from apass.relay.structural.equality import structural_equal
 from apass.relay.type_inference.infer import infer_expr, infer_module
+from tests.helpers.amounts import levels
 from tests.relay.op.values import lists, numbers, tensor, values
 
 
@@ -42,10 +43,10 @@ def test_checkpoint_keeps_tuples_and_cells() -> None:
 
 def test_checkpoint_keeps_deep_tuple() -> None:
     value: Expr = const(1)
-    for _ in range(10_000):
+    for _ in range(levels(10_000)):
         value = Tuple([value])
     result: Expr = op.annotation.checkpoint(value)
-    for _ in range(10_000):
+    for _ in range(levels(10_000)):
         result = TupleGetItem(result, 0)
     assert evaluate(result) == 1
 

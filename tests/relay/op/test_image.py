@@ -16,6 +16,7 @@ from apass.relay.ir.expr import const
 from apass.relay.op import image, nn
 from apass.relay.op.define.layout import convert_array, parse_layout
 from apass.relay.ty import Any, TensorType
+from tests.helpers.amounts import amount
 from tests.helpers.relay.kernel_checks import Numbers, X, Y, close, evaluated, inferred, numbers, refused, same
 
 RESIZE = {1: image.resize1d, 2: image.resize2d, 3: image.resize3d}
@@ -65,7 +66,7 @@ def nearest(position: Fraction, rounding: str) -> int:
 LENGTHS = st.lists(st.tuples(st.integers(1, 6), st.integers(1, 9)), min_size=1, max_size=3)
 
 
-@settings(max_examples=100)
+@settings(max_examples=amount(100))
 @given(
     LENGTHS,
     st.sampled_from([*MODES, "tf_half_pixel_for_nn"]),
@@ -91,7 +92,7 @@ def parse_plain(rank: int) -> str:
     return ("NCW", "NCHW", "NCDHW")[rank - 1]
 
 
-@settings(max_examples=60)
+@settings(max_examples=amount(60))
 @given(LENGTHS, st.sampled_from(MODES))
 def test_linear_resizing_agrees_with_onnx(lengths: list[tuple[int, int]], mode: str) -> None:
     sizes = tuple(dst for _, dst in lengths)
@@ -100,7 +101,7 @@ def test_linear_resizing_agrees_with_onnx(lengths: list[tuple[int, int]], mode: 
     close(out, onnx_resize(data, sizes, "linear", mode), 1e-4)
 
 
-@settings(max_examples=60)
+@settings(max_examples=amount(60))
 @given(
     st.tuples(st.integers(2, 6), st.integers(2, 6)),
     st.tuples(st.integers(1, 9), st.integers(1, 9)),

@@ -16,6 +16,7 @@ from apass.relay.structural.equality import assert_structural_equal
 from apass.relay.text.parsing.reader import read_module
 from apass.relay.ty import Any, Dim, FuncType, IncompleteType, TensorType, TupleType, Type
 from apass.relay.type_inference.infer import infer_module
+from tests.helpers.amounts import amount
 from tests.relay.op.drawn import Draw, inputs_of, result_of, type_of
 from tests.relay.op.drawn_calls import CALLS, draw_call
 
@@ -52,7 +53,7 @@ def _with_symbolic_dims(ty: Type, draw: Draw) -> Type:
 
 @pytest.mark.parametrize("name", sorted(CALLS))
 @given(data=st.data())
-@settings(max_examples=12)
+@settings(max_examples=amount(12))
 def test_kernel_result_has_the_inferred_type(name: str, data: st.DataObject) -> None:
     """The kernel also leaves its inputs unchanged."""
     draw = Draw(data)
@@ -71,7 +72,7 @@ def test_kernel_result_has_the_inferred_type(name: str, data: st.DataObject) -> 
 
 @pytest.mark.parametrize("name", sorted(CALLS))
 @given(data=st.data())
-@settings(max_examples=12)
+@settings(max_examples=amount(12))
 def test_relation_is_sound_for_symbolic_dimensions(name: str, data: st.DataObject) -> None:
     draw = Draw(data)
     call = draw_call(name, draw)
@@ -88,7 +89,7 @@ def test_relation_is_sound_for_symbolic_dimensions(name: str, data: st.DataObjec
 
 @pytest.mark.parametrize("name", sorted(CALLS))
 @given(data=st.data())
-@settings(max_examples=2)
+@settings(max_examples=amount(2))
 def test_relation_waits_for_incomplete_types(name: str, data: st.DataObject) -> None:
     draw = Draw(data)
     call = draw_call(name, draw)
@@ -98,7 +99,7 @@ def test_relation_waits_for_incomplete_types(name: str, data: st.DataObject) -> 
 
 @pytest.mark.parametrize("name", sorted(CALLS))
 @given(data=st.data())
-@settings(max_examples=3)
+@settings(max_examples=amount(3))
 def test_call_survives_printing_and_parsing(name: str, data: st.DataObject) -> None:
     draw = Draw(data)
     call = draw_call(name, draw)

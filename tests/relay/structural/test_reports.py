@@ -14,6 +14,7 @@ from apass.relay.function import Function
 from apass.relay.ir.expr import const
 from apass.relay.structural.equality import assert_structural_equal, fingerprint, structural_equal
 from apass.relay.testing.programs import Program, programs
+from tests.helpers.amounts import amount
 from tests.helpers.relay.comparing import FLOAT, OP, Copier, F, chain, equal, lets
 
 
@@ -67,7 +68,7 @@ class Negate(ExprMutator):
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_program_equals_copy_but_not_changed_program(program: Program) -> None:
     mod = program[0]

@@ -19,6 +19,7 @@ from apass.relay.text.parsing.reader import read_module
 from apass.relay.text.printing.printer import astext
 from apass.relay.ty import FuncType, GlobalTypeVar, RefType, TensorType, TupleType, Type, TypeCall, TypeVar
 from apass.relay.type_inference.infer import infer_module
+from tests.helpers.amounts import levels
 
 if TYPE_CHECKING:
     from _typeshed import TraceFunction
@@ -119,10 +120,10 @@ def test_types_of_chain_of_lets_are_linear_work() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS)
 def test_type_of_any_depth_round_trips(wrap: Callable[[Type], Type]) -> None:
-    ty = nested(wrap, 100_000)
+    ty = nested(wrap, levels(100_000))
     parsed = read_module(astext(module_of(ty)), limits=LIMITS)["main"]
     assert parsed.params[0].type_annotation == parsed.ret_type == ty
-    assert len(str(ty)) > 100_000
+    assert len(str(ty)) > levels(100_000)
     assert "..." not in str(ty)
 
 

@@ -14,6 +14,7 @@ from apass.relay.integration.adapter import ADAPTER
 from apass.relay.ir.module import IRModule
 from apass.relay.text.parsing.reader import read_module
 from apass.relay.type_inference.infer import infer_module
+from tests.helpers.amounts import amount
 from tests.relay.text.mutations import mutated
 
 R = TypeVar("R")
@@ -97,13 +98,13 @@ def test_text_before_mutation_is_valid(text: str) -> None:
 
 
 @given(mutated(TEXTS))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_mutated_text_is_a_module_or_an_error(text: str) -> None:
     check_all_steps(text)
 
 
 @pytest.mark.slow
 @given(mutated(TEXTS))
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(500), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_many_mutated_texts_are_modules_or_errors(text: str) -> None:
     check_all_steps(text)

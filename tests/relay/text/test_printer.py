@@ -34,6 +34,7 @@ from apass.relay.ty import (
     TypeVar,
 )
 from apass.relay.type_inference.infer import infer_module
+from tests.helpers.amounts import levels
 
 X = var("x", shape=(10,))
 Y = var("y", shape=(10,))
@@ -398,12 +399,12 @@ def test_name_of_source_is_a_comment(name: str) -> None:
 @pytest.mark.slow
 def test_printer_accepts_deep_calls_and_lets() -> None:
     expr: Expr = X
-    for _ in range(20_000):
+    for _ in range(levels(20_000)):
         expr = F(expr)
-    assert str(expr).count("\n") == 20_000
-    for _ in range(5_000):
+    assert str(expr).count("\n") == levels(20_000)
+    for _ in range(levels(5_000)):
         expr = Let(Var("a"), X, RefWrite(X, expr))
-    assert str(expr).count("let") == 5_000
+    assert str(expr).count("let") == levels(5_000)
 
 
 def test_printer_accepts_deep_types() -> None:

@@ -32,6 +32,7 @@ from apass.relay.ty import (
     Type,
     TypeCall,
 )
+from tests.helpers.amounts import levels
 
 GRAMMAR = (Path(apass.relay.__file__).parent / "text" / "parsing" / "grammar.lark").read_text()
 
@@ -380,7 +381,7 @@ def test_every_node_has_span() -> None:
 
 def test_parser_accepts_long_program() -> None:
     lines = "".join(f"  %{number} = @f(%{number - 1});\n" for number in range(1, 20_000))
-    lets = "".join(f"  let %x{number} = %19999;\n" for number in range(5_000))
+    lets = "".join(f"  let %x{number} = %19999;\n" for number in range(levels(5_000)))
     sums = " + 1" * 5_000
     func = read_module(f"def @f() {{\n  %0 = 1;\n{lines}{lets}  %x0{sums}\n}}")["f"]
     assert sum(isinstance(node, Call) for node in post_order(func)) == 19_999 + 5_000

@@ -11,8 +11,9 @@ from apass.relay.errors import ParseError
 from apass.relay.integration.adapter import ADAPTER
 from apass.relay.text.limits import TextLimits
 from apass.relay.text.parsing.reader import read_module
+from tests.helpers.amounts import levels
 
-LONG = 1_000_000
+LONG = levels(1_000_000)
 Node = dict[str, object]
 
 

@@ -15,6 +15,7 @@ from apass.relay.op.elementwise.math import exp
 from apass.relay.parser import fromtext
 from apass.relay.structural.equality import assert_structural_equal
 from apass.relay.transform.annotate_target import AnnotateTarget, annotate_target
+from tests.helpers.amounts import levels
 from tests.helpers.relay.compilers import marks, supporting
 
 HEADER = '#[version = "0.0.5"]\n'
@@ -159,8 +160,8 @@ def test_targets_must_be_names() -> None:
 def test_deep_programs_are_marked() -> None:
     x = var("x", shape=(2,))
     body: Expr = x
-    for _ in range(20_000):
+    for _ in range(levels(20_000)):
         body = exp(body)
     with supporting("a", ["exp"]):
         marked = annotate_target(Function([x], body), "a")
-    assert len(marks(marked)) == 40_000
+    assert len(marks(marked)) == 2 * levels(20_000)

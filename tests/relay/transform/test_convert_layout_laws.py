@@ -22,6 +22,7 @@ from apass.relay.transform.alter_op_layout import alter_op_layout
 from apass.relay.transform.convert_layout.convert_layout import convert_layout
 from apass.relay.ty import TensorType, Type
 from apass.relay.type_inference.infer import infer_module
+from tests.helpers.amounts import amount
 from tests.helpers.relay.meaning import ops_of
 
 DTYPE: Final = "float64"
@@ -197,7 +198,7 @@ def chains(draw: st.DrawFn, *, transforms: bool = True) -> IRModule:
 
 
 @pytest.mark.slow
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(120), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(chains(), st.lists(st.sampled_from(DESIRED), min_size=1, max_size=3))
 def test_convert_layout_keeps_meaning_and_types(mod: IRModule, desired: list[dict[str, list[str]]]) -> None:
     after = mod
@@ -209,7 +210,7 @@ def test_convert_layout_keeps_meaning_and_types(mod: IRModule, desired: list[dic
         assert difference(evaluate(mod, *arguments), evaluate(after, *arguments)) == ""
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(chains(), st.sampled_from(DESIRED))
 def test_second_conversion_adds_no_layout_change(mod: IRModule, layouts: dict[str, list[str]]) -> None:
     once = infer_module(IRModule.from_expr(convert_layout(mod["main"], layouts)))
@@ -217,7 +218,7 @@ def test_second_conversion_adds_no_layout_change(mod: IRModule, layouts: dict[st
     assert ops_of(twice["main"]).count("layout_transform") <= ops_of(once["main"]).count("layout_transform")
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(chains(transforms=False))
 def test_program_without_listed_operators_is_same_object(mod: IRModule) -> None:
     assert convert_layout(mod["main"], {"nn.conv3d": ["NDHWC", "default"]}) is mod["main"]
@@ -236,7 +237,7 @@ def last(attrs: ConvAttrs, inputs: Sequence[Expr], tinfos: Sequence[TensorType],
 
 
 @pytest.mark.parametrize("hook", [packed, last])
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(mod=chains())
 def test_alter_op_layout_keeps_meaning_and_types(hook: Callable[..., Call | None], mod: IRModule) -> None:
     with TempOpAttr("nn.conv2d", "FTVMAlterOpLayout", hook):

@@ -24,6 +24,7 @@ from apass.relay.testing.programs import Program, programs
 from apass.relay.transform.defunctionalization import Defunctionalization, defunctionalize
 from apass.relay.transform.support.type_subst import has_function_type
 from apass.relay.type_inference.infer import infer_module
+from tests.helpers.amounts import amount, levels
 from tests.relay.hard_programs import HARD_PROGRAMS
 
 VERSION = '#[version = "0.0.5"]\n'
@@ -227,14 +228,14 @@ def test_meaning_of_hard_program_is_kept(name: str) -> None:
     assert_converts(parse(text), arguments)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs(refs=True))
 def test_meaning_of_random_program_is_kept(program: Program) -> None:
     assert_converts(*program)
 
 
 def deep_operators(x: Expr) -> Expr:
-    for _ in range(10_000):
+    for _ in range(levels(10_000)):
         x = call_op("negative", x)
     return x
 
@@ -249,7 +250,7 @@ def deep_functions(x: Expr) -> Expr:
 
 def deep_calls(x: Expr) -> Expr:
     negate, y, result = Var("negate"), var("y", "float32"), x
-    for _ in range(10_000):
+    for _ in range(levels(10_000)):
         result = Call(negate, [result])
     return Let(negate, Function([y], call_op("negative", y)), result)
 

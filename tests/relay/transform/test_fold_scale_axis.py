@@ -15,6 +15,7 @@ from apass.relay.ir.post_order import post_order
 from apass.relay.op import nn
 from apass.relay.structural.equality import structural_equal
 from apass.relay.ty import TensorType
+from tests.helpers.amounts import amount
 from tests.helpers.relay.meaning import ops_of, optimized, typed
 
 RNG = np.random.default_rng(0)
@@ -287,7 +288,7 @@ def blocked_step(name: str, value: Expr, number: int) -> Expr:
     return steps[name]() if name in steps else call_op("multiply", value, factor)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=amount(30), deadline=None)
 @given(st.lists(st.sampled_from(["conv", "scale", "negative", "relu", "bias", "twice"]), max_size=9))
 def test_folding_keeps_meaning_of_blocks(steps: list[str]) -> None:
     value: Expr = BLOCKS
@@ -313,7 +314,7 @@ def step(name: str, value: Expr, number: int) -> Expr:
 STEPS = ("conv", "scale", "negative", "relu", "bias", "twice", "pool")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=amount(40), deadline=None)
 @given(st.lists(st.sampled_from(STEPS), max_size=9))
 def test_folding_keeps_meaning_of_any_chain(steps: list[str]) -> None:
     value: Expr = image()

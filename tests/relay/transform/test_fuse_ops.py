@@ -22,6 +22,7 @@ from apass.relay.testing.programs import Program, programs
 from apass.relay.transform.fuse_ops.defuse import DefuseOps, defuse_ops
 from apass.relay.transform.fuse_ops.fuse_ops import FuseOps, fuse_ops
 from apass.relay.type_inference.infer import infer_function, infer_module
+from tests.helpers.amounts import amount
 
 HEADER = '#[version = "0.0.5"]\n'
 
@@ -343,7 +344,7 @@ def test_deep_programs_are_fused(expr: Function, count: float) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_fusion_moves_all_operators_and_is_undone(program: Program) -> None:
     mod, arguments = program

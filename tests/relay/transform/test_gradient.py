@@ -27,6 +27,7 @@ from apass.relay.transform import gradient
 from apass.relay.transform.autodiff.first_order import first_order_gradient
 from apass.relay.ty import FuncType, GlobalTypeVar, TensorType, TupleType, TypeVar
 from apass.relay.type_inference.infer import infer_module
+from tests.helpers.amounts import amount
 from tests.relay.op.gradients.differences import check_function
 
 SCALAR = TensorType((), "float64")
@@ -378,7 +379,7 @@ def composed(data: st.DataObject) -> tuple[Function, list[Array]]:
 
 
 @given(data=st.data())
-@settings(max_examples=25)
+@settings(max_examples=amount(25))
 def test_gradient_of_random_program_equals_differences(data: st.DataObject) -> None:
     check_function(*composed(data))
 

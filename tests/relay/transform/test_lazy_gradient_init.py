@@ -23,6 +23,7 @@ from apass.relay.testing.programs import Program, programs
 from apass.relay.transform import LazyGradientInit
 from apass.relay.transform.lazy_gradient_init import lazy_gradient_init
 from apass.relay.type_inference.infer import infer_module
+from tests.helpers.amounts import amount, levels
 from tests.relay.hard_programs import HARD_PROGRAMS
 
 VERSION = '#[version = "0.0.5"]\n'
@@ -163,7 +164,7 @@ def test_meaning_of_hard_program_is_kept(name: str) -> None:
     assert_same_meaning(parse(text), arguments)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs(refs=True))
 def test_meaning_of_random_program_is_kept(program: Program) -> None:
     assert_same_meaning(*program)
@@ -172,7 +173,7 @@ def test_meaning_of_random_program_is_kept(program: Program) -> None:
 def test_deep_program_is_converted() -> None:
     x = var("x", shape=(2,))
     body: Expr = x
-    for _ in range(5_000):
+    for _ in range(levels(5_000)):
         body = call_op("add", body, call_op("ones_like", x))
     assert_same_meaning(IRModule.from_expr(Function([x], body)), [X])
 

@@ -15,6 +15,7 @@ from apass.relay.structural.equality import structural_equal
 from apass.relay.testing.temp_op_attr import TempOpAttr
 from apass.relay.transform.legalize import legalize
 from apass.relay.ty import TensorType, Type
+from tests.helpers.amounts import levels
 from tests.helpers.relay.meaning import optimized, typed
 
 pytestmark = pytest.mark.anyio
@@ -112,7 +113,7 @@ async def test_registered_hook_applies_in_pass() -> None:
 
 def test_deep_program_needs_no_recursion() -> None:
     value: Expr = X
-    for _ in range(20_000):
+    for _ in range(levels(20_000)):
         value = nn.relu(value)
     func = typed(Function([X], value))["main"]
     with TempOpAttr("nn.relu", "FTVMLegalize", leaky):

@@ -20,6 +20,7 @@ from apass.relay.structural.equality import assert_structural_equal
 from apass.relay.transform.annotate_target import AnnotateTarget
 from apass.relay.transform.merge_compiler_regions import MergeCompilerRegions, merge_compiler_regions
 from apass.relay.type_inference.infer import infer_module
+from tests.helpers.amounts import levels
 from tests.helpers.relay.compilers import for_compiler, marks, partitioned, supporting
 
 X = var("x", shape=(4,))
@@ -189,7 +190,7 @@ def nested_diamonds(depth: int) -> IRModule:
     return IRModule.from_expr(Function([x], body))
 
 
-@pytest.mark.parametrize("mod", [alternating(10_000), nested_diamonds(2_500)], ids=["chain", "diamonds"])
+@pytest.mark.parametrize("mod", [alternating(levels(10_000)), nested_diamonds(2_500)], ids=["chain", "diamonds"])
 def test_long_programs_are_merged(mod: IRModule) -> None:
     with supporting("a", ["nn.relu", "multiply"]):
         marked = apass.run(AnnotateTarget("a"), infer_module(mod))
@@ -200,9 +201,9 @@ def test_long_programs_are_merged(mod: IRModule) -> None:
 def test_long_supported_chain_becomes_one_region() -> None:
     x, one = var("x", shape=(2,)), const(1.0)
     body: Expr = x
-    for _ in range(10_000):
+    for _ in range(levels(10_000)):
         body = add(body, one)
     with supporting("a", ["add"]):
         (func,) = for_compiler(partitioned(IRModule.from_expr(Function([x], body)), "a"), "a")
-    assert sum(isinstance(node, Call) for node in post_order(func)) == 10_000
+    assert sum(isinstance(node, Call) for node in post_order(func)) == levels(10_000)
     assert len(func.params) == 1

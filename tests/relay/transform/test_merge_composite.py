@@ -18,6 +18,7 @@ from apass.relay.parser import parse
 from apass.relay.structural.equality import assert_structural_equal
 from apass.relay.testing.programs import Program, programs
 from apass.relay.transform.merge_composite import MergeComposite
+from tests.helpers.amounts import amount
 
 BEFORE = """#[version = "0.0.5"]
 def @main(%x: Tensor[(1, 4, 8, 8), float32], %w: Tensor[(4, 4, 1, 1), float32], %b: Tensor[(4), float32]) {
@@ -159,7 +160,7 @@ def loose_table() -> list[PatternEntry]:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_composite_functions_compute_same_result(program: Program) -> None:
     mod, arguments = program

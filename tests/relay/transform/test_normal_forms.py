@@ -22,6 +22,7 @@ from apass.relay.transform.normal_forms.basic_block import ToBasicBlockNormalFor
 from apass.relay.transform.normal_forms.graph import ToGraphNormalForm, to_graph_normal_form
 from apass.relay.ty import GlobalTypeVar, TypeVar
 from apass.relay.type_inference.infer import infer_module
+from tests.helpers.amounts import amount
 
 X, Y, CONDITION, CELL, F = (var(name) for name in ("x", "y", "condition", "cell", "f"))
 A, B, C, D, E = (var(name) for name in "abcde")
@@ -226,7 +227,7 @@ def shared_by_blocks(func: Expr) -> str:
     return ""
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_basic_blocks_share_no_values(program: Program) -> None:
     after = apass.run(ToBasicBlockNormalForm(), program[0])

@@ -27,6 +27,7 @@ from apass.relay.transform.partial_eval.partial_eval import partial_evaluate
 from apass.relay.transform.partial_eval.values import Cell, Partial, Scope, Store, burned, fuel_of
 from apass.relay.transform.to_cps import to_cps, un_cps
 from apass.relay.type_inference.infer import infer_function, infer_module
+from tests.helpers.amounts import amount, levels
 from tests.helpers.counting import calls_of
 from tests.relay.hard_programs import HARD_PROGRAMS
 
@@ -405,13 +406,13 @@ def test_meaning_of_hard_program_is_kept(name: str) -> None:
     assert_same_meaning(parse(text), arguments)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs(refs=True))
 def test_meaning_of_random_program_is_kept(program: Program) -> None:
     assert_same_meaning(*program)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs(refs=True))
 def test_meaning_is_kept_after_cps(program: Program) -> None:
     mod, arguments = program
@@ -471,7 +472,7 @@ DEEP: list[Callable[[Expr, int], Expr]] = [
 @pytest.mark.parametrize("body", DEEP)
 def test_deep_program_is_evaluated(body: Callable[[Expr, int], Expr]) -> None:
     x = var("x", "float32")
-    mod = IRModule.from_expr(Function([x], body(x, 10_000)))
+    mod = IRModule.from_expr(Function([x], body(x, levels(10_000))))
     after = partial_evaluate(mod)
     assert difference(evaluate(mod, 2.0), evaluate(after, 2.0)) == ""
 

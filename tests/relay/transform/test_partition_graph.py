@@ -35,6 +35,7 @@ from apass.relay.transform.merge_composite import MergeComposite
 from apass.relay.transform.partition_graph import PartitionGraph, partition_graph
 from apass.relay.transform.simplify_inference import SimplifyInference
 from apass.relay.type_inference.infer import infer_module
+from tests.helpers.amounts import amount, levels
 from tests.helpers.relay.compilers import compiled, for_compiler, marks, partitioned, supporting
 
 HEADER = '#[version = "0.0.5"]\n'
@@ -219,17 +220,17 @@ def test_used_names_are_errors() -> None:
 @pytest.mark.parametrize("merges", [True, False])
 def test_long_chains_are_partitioned(merges: bool) -> None:
     body: Expr = X
-    for index in range(4_000):
+    for index in range(levels(4_000)):
         body = add(body, Y) if index % 2 else exp(body)
     steps = [AnnotateTarget("a"), *([MergeCompilerRegions()] if merges else []), PartitionGraph()]
     with supporting("a", ["add"]):
         after = apass.run(apass.Sequential(steps), module(body))
-    assert len(after) == 2_001
+    assert len(after) == levels(4_000) // 2 + 1
 
 
 def test_deep_region_is_partitioned() -> None:
     body: Expr = X
-    for _ in range(10_000):
+    for _ in range(levels(10_000)):
         body = multiply(body, body)
     with supporting("a", ["multiply"]):
         (func,) = for_compiler(partitioned(module(body), "a"), "a")
@@ -260,7 +261,7 @@ OPS = ("add", "multiply", "subtract", "nn.relu", "cast", "where", "reshape", "co
 
 
 @pytest.mark.parametrize("refs", [False, True], ids=["pure", "cells"])
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_partitioned_program_keeps_meaning(refs: bool, data: st.DataObject) -> None:
     program: Program = data.draw(programs(refs=refs))

@@ -20,6 +20,7 @@ from apass.relay.structural.equality import assert_structural_equal
 from apass.relay.testing.mlp import get_workload
 from apass.relay.transform import ChangeBatch, build_config, recast
 from apass.relay.type_inference.infer import infer_expr, infer_module
+from tests.helpers.amounts import levels
 
 
 def convolutions(count: int) -> Function:
@@ -92,7 +93,7 @@ def test_module_keeps_other_functions() -> None:
 def test_deep_program_is_recast() -> None:
     x = var("x", "float32")
     body: Expr = x
-    for _ in range(10_000):
+    for _ in range(levels(10_000)):
         body = call_op("negative", body)
     assert evaluate(recast(Function([x], body), "float64", "", ["negative"]), 2.0) == 2
 

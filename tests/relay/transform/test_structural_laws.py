@@ -19,6 +19,7 @@ from apass.relay.ir.ndarray import Array
 from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.testing.programs import Program, programs
 from apass.relay.type_inference.infer import infer_module
+from tests.helpers.amounts import amount, levels
 
 pytestmark = pytest.mark.slow
 
@@ -37,7 +38,7 @@ PASSES: dict[str, tuple[str, dict[str, object]]] = {
 }
 ONE = const(1)
 EVERY_PASS = pytest.mark.parametrize("name", PASSES)
-PROGRAMS = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+PROGRAMS = settings(max_examples=amount(20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def apply_pass(name: str, mod: IRModule) -> IRModule:
@@ -65,7 +66,7 @@ def test_pass_keeps_order_of_reads_and_writes(name: str, program: Program) -> No
     assert_same_meaning(before, apply_pass(name, before), arguments)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs(refs=True), st.lists(st.sampled_from(sorted(PASSES)), min_size=2, max_size=6))
 def test_any_sequence_of_passes_keeps_meaning(program: Program, names: list[str]) -> None:
     mod, arguments = program
@@ -85,13 +86,13 @@ def test_pass_is_idempotent(name: str, program: Program) -> None:
 
 def chain_of_calls(x: Var) -> Expr:
     expr: Expr = x
-    for _ in range(50_000):
+    for _ in range(levels(50_000)):
         expr = add(expr, ONE)
     return expr
 
 
 def chain_of_lets(x: Var) -> Expr:
-    variables = [x, *(var(f"v{number}", "int32") for number in range(20_000))]
+    variables = [x, *(var(f"v{number}", "int32") for number in range(levels(20_000)))]
     body: Expr = variables[-1]
     for before, after in zip(variables[-2::-1], variables[:0:-1], strict=True):
         body = Let(after, add(before, ONE), body)
@@ -100,7 +101,7 @@ def chain_of_lets(x: Var) -> Expr:
 
 def lets_in_values(x: Var) -> Expr:
     expr: Expr = x
-    for number in range(5_000):
+    for number in range(levels(5_000)):
         inner = var(f"v{number}", "int32")
         expr = Let(inner, add(expr, ONE), inner)
     return expr
@@ -109,14 +110,14 @@ def lets_in_values(x: Var) -> Expr:
 def nested_branches(x: Var) -> Expr:
     condition = Call(Function([], const(True)), [])
     expr: Expr = x
-    for _ in range(5_000):
+    for _ in range(levels(5_000)):
         expr = If(condition, add(expr, ONE), x)
     return expr
 
 
 def nested_tuples(x: Var) -> Expr:
     expr: Expr = x
-    for _ in range(20_000):
+    for _ in range(levels(20_000)):
         expr = Tuple([expr])
     return Let(var("_"), expr, x)
 

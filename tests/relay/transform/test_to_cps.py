@@ -24,6 +24,7 @@ from apass.relay.testing.programs import Program, programs
 from apass.relay.transform.normal_forms.anf import to_a_normal_form
 from apass.relay.transform.to_cps import ToCPS, to_cps, un_cps
 from apass.relay.type_inference.infer import infer_function, infer_module
+from tests.helpers.amounts import amount, levels
 from tests.helpers.counting import calls_of
 from tests.relay.hard_programs import HARD_PROGRAMS
 
@@ -221,14 +222,14 @@ def test_round_trip_keeps_meaning_of_hard_program(name: str) -> None:
     assert_round_trip_keeps_meaning(parse(text), arguments)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs(refs=True))
 def test_round_trip_keeps_meaning_of_random_program(program: Program) -> None:
     assert_round_trip_keeps_meaning(*program)
 
 
 def deep_operators(x: Expr) -> Expr:
-    for _ in range(10_000):
+    for _ in range(levels(10_000)):
         x = call_op("negative", x)
     return x
 
@@ -236,14 +237,14 @@ def deep_operators(x: Expr) -> Expr:
 def deep_calls(x: Expr) -> Expr:
     negate, y = Var("negate"), var("y", "float32")
     result = x
-    for _ in range(10_000):
+    for _ in range(levels(10_000)):
         result = Call(negate, [result])
     return Let(negate, Function([y], call_op("negative", y)), result)
 
 
 def deep_branches(x: Expr) -> Expr:
     result = x
-    for _ in range(10_000):
+    for _ in range(levels(10_000)):
         result = If(const(True), result, x)
     return result
 

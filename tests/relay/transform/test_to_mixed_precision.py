@@ -29,6 +29,7 @@ from apass.relay.testing.temp_op_attr import TempOpAttr
 from apass.relay.transform import mixed_precision
 from apass.relay.transform.to_mixed_precision import ToMixedPrecision
 from apass.relay.type_inference.infer import infer_module
+from tests.helpers.amounts import amount, levels
 from tests.helpers.relay.meaning import ops_of
 
 HEADER = '#[version = "0.0.5"]\n'
@@ -230,13 +231,13 @@ def test_resnet_is_close_in_half_precision() -> None:
 
 def test_deep_programs_are_converted() -> None:
     body: Expr = X
-    for _ in range(5_000):
+    for _ in range(levels(5_000)):
         body = relu(body)
     main = apass.run(ToMixedPrecision(), IRModule.from_expr(Function([X], body)))["main"]
     assert ops_of(main).count("cast") == 1
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_float32_as_lower_precision_keeps_meaning(program: Program) -> None:
     mod, arguments = program

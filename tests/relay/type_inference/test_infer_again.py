@@ -18,6 +18,7 @@ from apass.relay.testing.programs import Program, programs
 from apass.relay.text.parsing.reader import read_module
 from apass.relay.ty import FuncType, TupleType, Type, scalar_type
 from apass.relay.type_inference.infer import ensure_typed, infer_expr, infer_function, infer_module
+from tests.helpers.amounts import amount, levels
 
 X = var("x", shape=(2, 3))
 COND = var("c", "bool")
@@ -132,8 +133,8 @@ def test_shared_expression_stays_shared() -> None:
     assert program.args[0] is program.args[1]
 
 
-CHAIN = 200_000
-LETS = 50_000
+CHAIN = levels(200_000)
+LETS = levels(50_000)
 
 
 @pytest.mark.slow
@@ -157,7 +158,7 @@ def test_deep_scopes_and_types_are_typed() -> None:
     tuples: Expr = X
     functions: Expr = X
     branches: Expr = X
-    for _ in range(20_000):
+    for _ in range(levels(20_000)):
         tuples, functions, branches = Tuple([tuples]), Function([], functions), If(COND, branches, X)
     assert type(infer_expr(tuples).checked_type) is TupleType
     assert type(infer_expr(functions).checked_type) is FuncType
@@ -168,7 +169,7 @@ def test_deep_scopes_and_types_are_typed() -> None:
 def test_long_chain_of_unknown_types_is_typed() -> None:
     y, f = var("y"), var("f")
     expr: Expr = y
-    for _ in range(20_000):
+    for _ in range(levels(20_000)):
         expr = Tuple([add(y, expr)])[0]
     assert infer_expr(Let(f, Function([y], expr), Call(f, [X]))).checked_type == X.checked_type
 
@@ -209,7 +210,7 @@ def test_function_order_does_not_matter(program: Program, seed: int) -> None:
     assert structural_equal(infer_module(IRModule(dict(functions))), infer_module(mod))
 
 
-@settings(max_examples=50)
+@settings(max_examples=amount(50))
 @given(programs())
 def test_infer_function_agrees_with_infer_module(program: Program) -> None:
     mod, _ = program

@@ -20,6 +20,7 @@ from apass.relay.ty import (
     TypeVar,
 )
 from apass.relay.type_inference.kinds import check_kind
+from tests.helpers.amounts import levels
 
 TENSOR = TensorType((1, Any()))
 SHAPE, BASE = TypeVar("s", Kind.ShapeVar), TypeVar("b", Kind.BaseType)
@@ -137,6 +138,6 @@ def test_data_type_is_undefined_without_module() -> None:
 @pytest.mark.slow
 def test_deep_type_has_kind() -> None:
     ty: Type = TENSOR
-    for _ in range(100_000):
+    for _ in range(levels(100_000)):
         ty = TupleType([ty, ty])
     assert check_kind(ty) is Kind.Type

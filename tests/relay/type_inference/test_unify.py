@@ -22,6 +22,7 @@ from apass.relay.ty import (
     TypeVar,
 )
 from apass.relay.type_inference.unify import TypeUnifier
+from tests.helpers.amounts import levels
 
 INT, FLOAT = TensorType((), "int32"), TensorType((), "float32")
 STATIC, DYNAMIC = TensorType((2, 3)), TensorType((Any(), 3))
@@ -177,7 +178,7 @@ def test_deep_types_unify() -> None:
     unknown = IncompleteType()
     lhs: Type = unknown
     rhs: Type = INT
-    for _ in range(20_000):
+    for _ in range(levels(20_000)):
         lhs, rhs = TupleType([lhs, INT]), TupleType([rhs, INT])
     unifier = TypeUnifier()
     unifier.unify(lhs, rhs)

@@ -17,8 +17,9 @@ from apass.relay.text.serialization.save import save_json
 from apass.relay.ty import TensorType
 from apass.relay.type_inference.infer import infer_module
 from apass.relay.visitors.patterns import pattern_text, rewrite_pattern
+from tests.helpers.amounts import levels
 
-DEPTH = 100_000
+DEPTH = levels(100_000)
 PRELUDE = Prelude(IRModule())
 LIST = PRELUDE.mod.get_global_type_var("List")
 NIL, CONS = (PRELUDE.mod.get_constructor("List", name) for name in ("Nil", "Cons"))

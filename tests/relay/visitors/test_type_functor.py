@@ -18,6 +18,7 @@ from apass.relay.ty import (
     TypeVar,
 )
 from apass.relay.visitors.type_functor import TypeFunctor, TypeMutator, TypeVisitor, Visited
+from tests.helpers.amounts import levels
 
 A, B = TypeVar("a"), TypeVar("b")
 TENSOR = TensorType((2,))
@@ -183,7 +184,7 @@ def test_deep_shared_components_are_visited_once() -> None:
             self.count += 1
 
     deep: Type = TENSOR
-    for _ in range(100_000):
+    for _ in range(levels(100_000)):
         deep = TupleType([deep, deep])
     counter = Counter()
     counter.visit(deep)

@@ -101,7 +101,6 @@ def test_memory_limit_is_enforced() -> None:
     assert run(foreign("allocate", {"max_memory": 2**34}), model := relu()) is model
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_deadline_kills_the_process(backend: str) -> None:
     async def main() -> None:
         with anyio.move_on_after(3) as scope:

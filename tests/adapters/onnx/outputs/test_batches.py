@@ -151,6 +151,7 @@ async def test_slow_follower_gets_its_own_request(comparisons: Comparisons, monk
 @pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.parametrize("endless", ["lead", "follower"])
+@pytest.mark.both_loops
 async def test_cancellation_ends_only_its_pair(comparisons: Comparisons, endless: str) -> None:
     pairs = {name: pair() for name in ("first", "lead", "follower", "rest")}
     pairs[endless] = pair(before=ENDLESS)

@@ -14,6 +14,7 @@ from onnx.reference import ReferenceEvaluator
 from apass.adapters.onnx import ADAPTER
 from apass.adapters.onnx.outputs import evaluate
 from apass.adapters.onnx.rewrites import SimplifyPass
+from tests.helpers.amounts import amount
 from tests.helpers.onnx_models import run
 
 FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, 3.25, -7.0, 1e30, float("inf"), float("-inf"), float("nan")]
@@ -183,7 +184,7 @@ def run_onnxruntime(model: bytes, inputs: dict[str, Any]) -> list[Any] | None:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=amount(120))
 @given(drafts())
 def test_results_are_equal_bit_by_bit(drawn: tuple[ir.Model, list[Any]]) -> None:
     model, inputs = drawn
@@ -200,7 +201,7 @@ def test_results_are_equal_bit_by_bit(drawn: tuple[ir.Model, list[Any]]) -> None
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=amount(60))
 @given(drafts())
 def test_results_are_equal_in_onnxruntime(drawn: tuple[ir.Model, list[Any]]) -> None:
     model, inputs = drawn
@@ -211,7 +212,7 @@ def test_results_are_equal_in_onnxruntime(drawn: tuple[ir.Model, list[Any]]) -> 
         assert all(map(same, first, second))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=amount(60))
 @given(drafts())
 def test_modified_is_honest(drawn: tuple[ir.Model, list[Any]]) -> None:
     model, _ = drawn
@@ -223,7 +224,7 @@ def test_modified_is_honest(drawn: tuple[ir.Model, list[Any]]) -> None:
     assert may_change or not modified
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=amount(60))
 @given(drafts())
 def test_repeated_runs_converge(drawn: tuple[ir.Model, list[Any]]) -> None:
     model, _ = drawn

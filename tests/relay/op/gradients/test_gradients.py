@@ -13,6 +13,7 @@ from apass.relay.expr import OP_ATTRS, Call, Expr, Var
 from apass.relay.ir.expr import OPS
 from apass.relay.ir.ndarray import Array
 from apass.relay.ir.variables import free_vars
+from tests.helpers.amounts import amount
 from tests.helpers.repository import ROOT
 from tests.relay.op.drawn import Draw
 from tests.relay.op.drawn_calls import CALLS, draw_call
@@ -77,7 +78,7 @@ def test_gradient_equals_finite_differences(case: Case) -> None:
 
 @pytest.mark.parametrize("name", DRAWN)
 @given(data=st.data())
-@settings(max_examples=8)
+@settings(max_examples=amount(8))
 def test_gradient_of_random_call_equals_differences(name: str, data: st.DataObject) -> None:
     draw = _Doubles(data)
     call: Expr = draw_call(name, draw)

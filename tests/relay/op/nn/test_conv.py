@@ -15,6 +15,7 @@ from apass.relay.ir.ndarray import Array
 from apass.relay.op import nn
 from apass.relay.op.define.layout import convert_array, parse_layout
 from apass.relay.ty import Any, TensorType, TupleType
+from tests.helpers.amounts import amount
 from tests.helpers.relay.kernel_checks import (
     X,
     Y,
@@ -86,7 +87,7 @@ def by_loops(problem: Problem, data: Array, weight: Array) -> Array:
     return out
 
 
-@settings(max_examples=80)
+@settings(max_examples=amount(80))
 @given(problems(), st.sampled_from(["float32", "float64", "int32", "float16"]))
 def test_convolution_agrees_with_plain_loops(problem: Problem, dtype: str) -> None:
     data, weight = numbers(*problem.data, dtype=dtype), numbers(*problem.weight, dtype=dtype)

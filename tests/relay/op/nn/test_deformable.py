@@ -12,6 +12,7 @@ from apass.relay.expr import Call
 from apass.relay.op import nn
 from apass.relay.op.define.layout import convert_array, parse_layout
 from apass.relay.ty import Any, TensorType
+from tests.helpers.amounts import amount
 from tests.helpers.relay.kernel_checks import Numbers, X, Y, Z, close, evaluated, inferred, numbers, refused
 
 
@@ -32,7 +33,7 @@ def sample(image: Numbers, row: float, column: float) -> float:
     return total
 
 
-@settings(max_examples=30)
+@settings(max_examples=amount(30))
 @given(
     st.sampled_from([(1, 1), (2, 1), (1, 2), (2, 2)]),
     st.tuples(st.integers(1, 2), st.integers(1, 2)),

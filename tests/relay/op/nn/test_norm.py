@@ -9,6 +9,7 @@ from hypothesis.extra import numpy as hnp
 from apass.relay.expr import Call, Var
 from apass.relay.op import nn
 from apass.relay.ty import Any, TensorType, TupleType
+from tests.helpers.amounts import amount
 from tests.helpers.relay.kernel_checks import (
     Numbers,
     X,
@@ -35,7 +36,7 @@ def along(vector: Numbers, rank: int, axis: int) -> Numbers:
     return vector.reshape(shape)
 
 
-@settings(max_examples=50)
+@settings(max_examples=amount(50))
 @given(SHAPES, st.data(), st.booleans(), st.booleans(), st.sampled_from(["float16", "float32", "float64"]))
 def test_batch_norm_uses_the_moving_mean_and_variance(
     shape: tuple[int, ...], data: st.DataObject, center: bool, scale: bool, dtype: str

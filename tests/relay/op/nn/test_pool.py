@@ -15,6 +15,7 @@ from apass.relay.ir.ndarray import Array
 from apass.relay.op import nn
 from apass.relay.op.define.layout import convert_array, parse_layout
 from apass.relay.ty import Any, TensorType
+from tests.helpers.amounts import amount
 from tests.helpers.relay.kernel_checks import (
     X,
     Y,
@@ -112,7 +113,7 @@ def problems(draw: st.DrawFn, ranks: Sequence[int] = (1, 2, 3)) -> Problem:
 DTYPES = st.sampled_from(["float32", "float64", "int32", "int8", "uint8", "float16"])
 
 
-@settings(max_examples=80)
+@settings(max_examples=amount(80))
 @given(problems(), DTYPES)
 def test_max_pooling_agrees_with_plain_loops(problem: Problem, dtype: str) -> None:
     data = numbers(*problem.data, dtype=dtype)
@@ -121,7 +122,7 @@ def test_max_pooling_agrees_with_plain_loops(problem: Problem, dtype: str) -> No
 
 
 @pytest.mark.slow
-@settings(max_examples=80)
+@settings(max_examples=amount(80))
 @given(problems(), DTYPES, st.booleans())
 def test_average_pooling_agrees_with_plain_loops(problem: Problem, dtype: str, include_pad: bool) -> None:
     data = numbers(*problem.data, dtype=dtype)
@@ -196,7 +197,7 @@ def test_global_pooling_of_sequences_and_volumes_reduces_channels() -> None:
     close(evaluated(nn.global_avg_pool1d(X, "NWC"), sequence), sequence.mean(1, keepdims=True))
 
 
-@settings(max_examples=60)
+@settings(max_examples=amount(60))
 @given(st.data(), st.sampled_from([1, 2, 3]))
 def test_adaptive_pooling_bins_cover_each_dimension(data: st.DataObject, rank: int) -> None:
     lengths = data.draw(st.lists(st.integers(1, 7), min_size=rank, max_size=rank))

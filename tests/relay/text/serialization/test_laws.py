@@ -24,10 +24,11 @@ from apass.relay.text.serialization.load import load_json
 from apass.relay.text.serialization.save import save_json
 from apass.relay.ty import FuncType, RefType, TensorType, Type, TypeVar
 from apass.relay.type_inference.infer import infer_module
+from tests.helpers.amounts import levels
 from tests.relay.hard_programs import HARD_PROGRAMS
 from tests.relay.text.syntax import modules
 
-DEPTH = 100_000
+DEPTH = levels(100_000)
 
 
 def again(mod: IRModule) -> IRModule:

@@ -13,6 +13,7 @@ from apass.relay.expr import Call, Var
 from apass.relay.interpreter.evaluate import evaluate
 from apass.relay.ir.attrs import DictAttrs
 from apass.relay.testing import mlp
+from tests.helpers.amounts import levels
 
 
 def pickled(value: object) -> object:
@@ -51,7 +52,7 @@ def test_copy_of_expression_keeps_sharing(copied: Callable[[object], object]) ->
 @pytest.mark.parametrize("copied", COPIES)
 def test_copy_of_deep_expression_is_no_recursion(copied: Callable[[object], object]) -> None:
     expr: relay.Expr = Var("x")
-    for _ in range(5000):
+    for _ in range(levels(5000)):
         expr = relay.negative(expr)
     assert relay.structural_equal(copied(expr), expr, map_free_vars=True)
 

@@ -1,0 +1,53 @@
+"""Amounts of work in tests: examples of laws, jobs, models, kills.
+
+A test states the amount of a deep run, which has hours. The profile of Hypothesis gives the share that a run takes of
+all amounts: `pytest --hypothesis-profile=deep` takes all.
+"""
+
+from collections.abc import Sequence
+from typing import Final, TypeVar
+
+from hypothesis import HealthCheck, settings
+
+__all__ = ["amount", "levels", "load_profiles", "some"]
+
+T = TypeVar("T")
+
+_DEEP: Final = 100
+"""The examples of a law that states no amount, in a deep run."""
+_SUITE: Final = 25
+
+
+def load_profiles() -> None:
+    """Register the profiles of Hypothesis, and choose the one of the suite."""
+    # The time of an example depends on the machine more than on the code.
+    slow = [HealthCheck.too_slow]
+    settings.register_profile("suite", deadline=None, max_examples=_SUITE, suppress_health_check=slow)
+    settings.register_profile("deep", settings.get_profile("suite"), max_examples=_DEEP)
+    settings.load_profile("suite")
+
+
+def amount(deep: int, *, least: int = 3) -> int:
+    """Return the share of an amount that this run takes.
+
+    Parameters:
+        deep: the amount in a deep run.
+        least: the amount below which the test would not show its claim.
+
+    """
+    return min(deep, max(least, round(deep * settings().max_examples / _DEEP)))
+
+
+def levels(deep: int) -> int:
+    """Return the depth of a program that a recursive function could not visit.
+
+    The least is three times Python's limit of recursion. Depths at which code in C would use up its stack are for
+    deep runs.
+    """
+    return amount(deep, least=3_000)
+
+
+def some(items: Sequence[T], *, least: int = 3) -> list[T]:
+    """Return the share of some items that this run takes, spread over all of them."""
+    count = amount(len(items), least=least)
+    return [items[index * len(items) // count] for index in range(count)]
