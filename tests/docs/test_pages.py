@@ -6,6 +6,7 @@ from pkgutil import resolve_name
 
 import pytest
 
+from tests.docs.code_names import unknown, unknown_to_contributors
 from tests.helpers.repository import ROOT
 
 DOCS = ROOT / "docs"
@@ -19,6 +20,33 @@ PUBLIC = (
     "apass.testing",
 )
 PAGES = sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
+FOR_CONTRIBUTORS = {
+    "CONTRIBUTING.md": {
+        ".venv/bin",
+        "PATH",
+        "area: imperative verb and object",
+        "ci",
+        "import apass",
+        "onnx_ir.passes.common",
+        "redis-server",
+        "source .venv/bin/activate",
+        "stores: retry after a lock timeout",
+        "test_<subject>_<does what>[_when_<condition>]",
+        "timeout must be a positive number of seconds or None, got 'x'",
+    },
+    "README.md": {
+        "--full",
+        "DoWhileController",
+        "MLIRContext",
+        "PassManager(steps=)",
+        "await",
+        'await optimizer.submit(model, kind=".onnx", deadline=30)',
+        "timing.render()",
+        "transform.alternatives",
+    },
+    "SECURITY.md": set[str](),
+}
+"""The pages of the repository, and the code in them that is no name of its own."""
 
 
 def test_navigation_lists_every_page_once() -> None:
@@ -58,3 +86,36 @@ def test_glossary_defines_sorted_linked_terms() -> None:
     links = set(re.findall(r"glossary\.md#([\w-]+)", pages))
     assert terms == sorted(set(terms), key=str.lower)
     assert [term for term in terms if term.lower().replace(" ", "-") not in links] == []
+
+
+@pytest.mark.parametrize("page", [*(f"docs/{page}" for page in PAGES), *FOR_CONTRIBUTORS, "benchmarks/README.md"])
+def test_code_names_existing_commands_and_files(page: str) -> None:
+    assert unknown((ROOT / page).read_text()) == []
+
+
+@pytest.mark.parametrize("page", FOR_CONTRIBUTORS)
+def test_code_for_contributors_is_defined(page: str) -> None:
+    assert set(unknown_to_contributors((ROOT / page).read_text())) == FOR_CONTRIBUTORS[page]
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("`pytest tests/nowhere -m 'slow and quick'`", ["tests/nowhere", "quick"]),
+        ("`nox -s lint tests -- tests/core`", ["tests"]),
+        ("`python -m tests.nothing`", ["tests.nothing"]),
+        ("`apass opt --timings`", ["--timings"]),
+        ("```sh\npip install -e '.[cli,gui]' && apass cache clear --forced\n```\n", ["gui", "--forced"]),
+        ("`apass/core/adapters.py`", ["apass/core/adapters.py"]),
+        ("the entry point `apass.adapters`, or `apass.irs`", ["apass.adapters"]),
+        ("`apass.PassContexts` of `apass.core`", ["apass.PassContexts"]),
+        ("`pytest tests/core/test_*.py -m slow`, `nox -s test-bare`, `apass.Sequential`", []),
+    ],
+)
+def test_unknown_name_in_code_is_found(text: str, wrong: list[str]) -> None:
+    assert [found.rpartition(": ")[2] for found in unknown(text)] == wrong
+
+
+def test_unknown_name_for_contributors_is_found() -> None:
+    text = "Add `Cost` of `apass/core/adapter.py` to `IRAdapter` (`apass/core/adapter.py`) with `no_such_name`."
+    assert unknown_to_contributors(text) == ["no_such_name", "Cost in apass/core/adapter.py"]
