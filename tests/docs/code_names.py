@@ -21,7 +21,7 @@ from apass.cli.app import COMMANDS, app, load_command
 from tests.helpers.layers import MODULES
 from tests.helpers.repository import ROOT
 
-FOLDERS: Final = ("apass", "benchmarks", "docs", "examples", "tests", ".ci", ".github")
+FOLDERS: Final = ("apass", "benchmarks", "docs", "examples", "tests", ".ci", ".github", ".news")
 """The folders of the repository whose files a page may name."""
 _FENCE: Final = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
 _PATH: Final = re.compile(r"(?:[\w.*-]*/)+[\w.*-]*(?:::\w+)?|[\w.*]+\.(?:py|md|toml|yml)")

@@ -1,6 +1,7 @@
 """Checks of the pages that the strict build of the site does not make."""
 
 import re
+import tomllib
 from importlib import import_module
 from pkgutil import resolve_name
 
@@ -22,6 +23,7 @@ PUBLIC = (
 PAGES = sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
 FOR_CONTRIBUTORS = {
     "CONTRIBUTING.md": {
+        "+report-waits.added.md",
         ".venv/bin",
         "PATH",
         "area: imperative verb and object",
@@ -43,6 +45,13 @@ FOR_CONTRIBUTORS = {
         'await optimizer.submit(model, kind=".onnx", deadline=30)',
         "timing.render()",
         "transform.alternatives",
+    },
+    "RELEASING.md": {
+        'git tag -a vX.Y.Z -m "apass X.Y.Z"',
+        "git push origin vX.Y.Z",
+        "pip install -e '.[dev]'",
+        "pypi",
+        "release: prepare X.Y.Z",
     },
     "SECURITY.md": set[str](),
 }
@@ -119,3 +128,9 @@ def test_unknown_name_in_code_is_found(text: str, wrong: list[str]) -> None:
 def test_unknown_name_for_contributors_is_found() -> None:
     text = "Add `Cost` of `apass/core/adapter.py` to `IRAdapter` (`apass/core/adapter.py`) with `no_such_name`."
     assert unknown_to_contributors(text) == ["no_such_name", "Cost in apass/core/adapter.py"]
+
+
+def test_news_fragments_have_known_types() -> None:
+    types = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["towncrier"]["type"]
+    pattern = re.compile(rf"(\d+|\+[\w-]+)\.({'|'.join(kind['directory'] for kind in types)})\.md|README\.md")
+    assert [path.name for path in (ROOT / ".news").iterdir() if not pattern.fullmatch(path.name)] == []
