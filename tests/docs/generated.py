@@ -75,7 +75,7 @@ def floors() -> str:
     layout = '{"flowchart": {"rankSpacing": 20, "padding": 8, "wrappingWidth": 600}}'
     lines = [f"%%{{init: {layout}}}%%", "flowchart BT"]
     for number, names in enumerate(FLOORS, 1):
-        lines.append(f'  floor{number}["<b>{number}</b>&ensp;{" &middot; ".join(names.split())}"]')
+        lines.append(f'  floor{number}["<b>{number}</b>\u2002{" · ".join(names.split())}"]')
     floor_of = {name: number for number, names in enumerate(FLOORS, 1) for name in names.split()}
     arrows = {
         (floor_of[part_of(name, "")], floor_of[part_of(other, "")]) for name in MODULES for other in own_imports(name)
