@@ -19,7 +19,6 @@ from apass.core.pass_factories import find_factory
 from apass.errors import PassDefinitionError
 from apass.passes.registry import pass_documentation, pass_options
 from apass.util.typed_values import type_name
-from tests.docs import notebook
 from tests.helpers.layers import FLOORS, MODULES, own_imports, part_of
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
@@ -178,7 +177,6 @@ def _cell(text: str) -> str:
 PAGES: Final[dict[str, Callable[[], str]]] = {
     "reference/command_line.md": command_line,
     "reference/passes.md": passes,
-    "tutorials/notebook.md": lambda: notebook.page(NOTICE),
 }
 """Pages that are generated as a whole."""
 BLOCKS: Final[dict[tuple[str, str], Callable[[], str]]] = {("explanation/architecture.md", "floors"): floors}

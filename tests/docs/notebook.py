@@ -1,13 +1,10 @@
-"""Executes the notebook of the documentation and makes a page of it.
+"""Executes the notebook of the documentation.
 
-`python -m tests.docs.notebook` executes the notebook again and stores the outputs.
-Then `python -m tests.docs.generated` writes the page.
+`python -m tests.docs.notebook` executes it again and stores the outputs. `docs/notebook_page.py` puts it into its page.
 """
 
 import re
 import tempfile
-from collections.abc import Iterator
-from html import escape
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,31 +38,18 @@ def executed() -> Any:
     return notebook
 
 
-def page(notice: str) -> str:
-    """Return the notebook as a page: text, code, and the outputs as HTML."""
-    parts: list[str] = []
-    for cell in read().cells:
-        parts += [cell.source] if cell.cell_type == "markdown" else [f"```py\n{cell.source}\n```", *_outputs(cell)]
-    return "\n\n".join([notice, *parts]) + "\n"
-
-
 def comparable(notebook: Any) -> list[object]:
     """Return the sources and outputs of a notebook, without times and reports."""
-    return [(cell.source, [_masked(output) for output in _outputs(cell)]) for cell in notebook.cells]
+    return [(cell.source, [_masked(_shown(output)) for output in cell.get("outputs", ())]) for cell in notebook.cells]
 
 
-def _outputs(cell: Any) -> Iterator[str]:
-    """Iterate over the outputs of a cell, each in one line of HTML."""
-    for output in cell.get("outputs", ()):
-        if output.output_type == "error":
-            html = f"<pre>{escape(f'{output.ename}: {output.evalue}')}</pre>"
-        elif output.output_type == "stream":
-            html = f"<pre>{escape(output.text)}</pre>"
-        else:
-            html = output.data.get("text/html") or f"<pre>{escape(output.data['text/plain'])}</pre>"
-        # The styles of the site must not reach the output, and an empty line would end the HTML in Markdown.
-        inner = html.replace("\n", "&#10;")
-        yield f'<div class="output"><template shadowrootmode="open">{inner}</template></div>'
+def _shown(output: Any) -> str:
+    """Return what an output shows."""
+    if output.output_type == "error":
+        return f"{output.ename}: {output.evalue}"
+    return str(
+        output.text if output.output_type == "stream" else output.data.get("text/html") or output.data["text/plain"]
+    )
 
 
 def _masked(html: str) -> str:

@@ -1,5 +1,6 @@
 """Checks of the pages that the strict build of the site does not make."""
 
+import json
 import re
 import tomllib
 from importlib import import_module
@@ -58,6 +59,17 @@ FOR_CONTRIBUTORS = {
 """The pages of the repository, and the code in them that is no name of its own."""
 
 
+def text_of(page: str) -> str:
+    """Return the text of a page, or that of the file that it includes."""
+    text = (ROOT / page).read_text()
+    included = re.fullmatch(r'--8<-- "(.+)"\n|<!-- notebook: (.+) -->\n', text)
+    if included is None:
+        return text
+    text = (ROOT / (included[1] or included[2])).read_text()
+    cells = json.loads(text)["cells"] if included[2] else []
+    return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown") or text
+
+
 def test_navigation_lists_every_page_once() -> None:
     # Zensical builds a page that the navigation leaves out, and ignores an entry without a page.
     navigation = (ROOT / "mkdocs.yml").read_text().partition("nav:")[2].partition("\nmarkdown_extensions:")[0]
@@ -73,9 +85,7 @@ def test_page_shows_existing_images(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_page_begins_with_one_title(page: str) -> None:
-    text = re.sub(r"^```.*?^```", "", (DOCS / page).read_text(), flags=re.DOTALL | re.MULTILINE)
-    included = re.fullmatch(r'--8<-- "(.+)"\n', text)
-    text = (ROOT / included[1]).read_text() if included else text
+    text = re.sub(r"^```.*?^```", "", text_of(f"docs/{page}"), flags=re.DOTALL | re.MULTILINE)
     assert len(re.findall(r"^# ", text, re.MULTILINE)) == 1
 
 
@@ -97,9 +107,9 @@ def test_glossary_defines_sorted_linked_terms() -> None:
     assert [term for term in terms if term.lower().replace(" ", "-") not in links] == []
 
 
-@pytest.mark.parametrize("page", [*(f"docs/{page}" for page in PAGES), *FOR_CONTRIBUTORS, "benchmarks/README.md"])
+@pytest.mark.parametrize("page", [*(f"docs/{page}" for page in PAGES), *FOR_CONTRIBUTORS])
 def test_code_names_existing_commands_and_files(page: str) -> None:
-    assert unknown((ROOT / page).read_text()) == []
+    assert unknown(text_of(page)) == []
 
 
 @pytest.mark.parametrize("page", FOR_CONTRIBUTORS)

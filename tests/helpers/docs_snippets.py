@@ -21,8 +21,8 @@ OUTPUT = 'text title="Output"'
 """Info string of a block with the exact output of the snippet before it."""
 OUTPUT_THAT_VARIES = 'text title="Output (times vary)"'
 """Info string of a block whose digits and blanks may differ: a longer number widens its column."""
-SHOWN = frozenset({"console", "cpp", "json", "mermaid", "py", "sh", "text", "toml"})
-"""Languages of blocks that are not executed here; `py` are the cells of a notebook, which has a test of its own."""
+SHOWN = frozenset({"console", "cpp", "json", "mermaid", "sh", "text", "toml"})
+"""Languages of blocks that are not executed."""
 
 _execute = PythonEvaluator()
 
