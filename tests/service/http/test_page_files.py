@@ -37,7 +37,7 @@ async def test_page_and_its_files_need_no_token() -> None:
             assert (answer.status_code, answer.headers["cache-control"]) == (200, "public, max-age=31536000, immutable")
             assert answer.headers["content-type"].startswith(("text/javascript", "text/css", "text/html"))
         assert (await client.get("/v1/jobs")).status_code == 401
-        assert (await client.get("/assets/sources.sha256")).status_code == 401
+        assert (await client.get("/assets/LICENSES.txt")).status_code == 401
 
 
 async def test_names_of_files_contain_the_digest() -> None:

@@ -37,5 +37,5 @@ for (const [page, { assets, libraries }] of Object.entries(PAGES)) {
     parts.push(`${name} ${about.version} (${about.license})\n\n${licence.trim()}\n`);
   }
   await writeFile(`${assets}/LICENSES.txt`, parts.join(`\n${"-".repeat(80)}\n\n`));
-  await writeFile(`${assets}/sources.sha256`, digest);
 }
+await writeFile("sources.sha256", digest);
