@@ -5,11 +5,9 @@ messages, help), names of tests, and pages in Markdown outside of their code blo
 """
 
 import ast
-import io
 import re
 import sys
-import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -41,6 +39,7 @@ WORDS: Final = {
 """What to write, and in place of which words; a dot for a space, so that this file passes its own check."""
 
 _WORDS: Final = {better: re.compile(rf"\b(?:{words})\b", re.IGNORECASE) for better, words in WORDS.items()}
+_ANY_WORD: Final = re.compile(rf"\b(?:{'|'.join(WORDS.values())})\b", re.IGNORECASE)
 _CODE: Final = re.compile(r"`[^`]*`|```.*?```|^ *>>>.*$|^ *\.\.\. .*$|^    .*$|https?://\S+", re.DOTALL | re.MULTILINE)
 _INLINE: Final = re.compile(r"``[^`]*``|`[^`]*`|\"[^\"]*\"")
 
@@ -66,7 +65,8 @@ def check_file(path: Path) -> list[Finding]:
 def check_text(text: str) -> Iterator[str]:
     """Iterate over the breaches in plain text: discouraged words, long sentences."""
     plain = _INLINE.sub("X", text)
-    for better, pattern in _WORDS.items():
+    # One search for all words: most texts have none.
+    for better, pattern in _WORDS.items() if _ANY_WORD.search(plain) else ():
         for match in pattern.finditer(plain):
             yield f"{match.group()!r}: write {better}"
     for sentence in re.split(r"(?<=[.!?:;])\s+|\n\s*\n|\n\s*[-*|]", plain):
@@ -88,6 +88,7 @@ def _in_markdown(text: str) -> Iterator[tuple[int, str]]:
 def _in_python(text: str) -> Iterator[tuple[int, str]]:
     tree = ast.parse(text)
     docstrings: set[int] = set()
+    strings: list[ast.expr] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             if ast.get_docstring(node, clean=False) is not None:
@@ -99,13 +100,38 @@ def _in_python(text: str) -> Iterator[tuple[int, str]]:
                 if len(node.name.split("_")) - 1 > MAX_TEST_WORDS:
                     yield node.lineno, f"a name of more than {MAX_TEST_WORDS} words: {node.name}"
                 yield from ((node.lineno, message) for message in check_text(node.name.replace("_", " ")))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+        elif isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, bytes)):
+            strings.append(node)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            strings.append(node)
+            if id(node) in docstrings:
+                continue
             is_message = node.value.count(" ") >= 2 and "\n" not in node.value.strip()
             if is_message:
                 yield from ((node.lineno, message) for message in check_text(node.value))
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            yield from ((token.start[0], message) for message in check_text(token.string.lstrip("# ")))
+    for line, comment in _comments(text, strings):
+        yield from ((line, message) for message in check_text(comment))
+
+
+def _comments(text: str, strings: Iterable[ast.expr]) -> Iterator[tuple[int, str]]:
+    """Iterate over the comments of a module, with their lines.
+
+    A `#` begins a comment outside of the string constants. The tokenizer of Python takes as long as all other checks.
+    """
+    spans: dict[int, list[tuple[int, int]]] = {}
+    for string in strings:
+        last = string.end_lineno or string.lineno
+        for line in range(string.lineno, last + 1):
+            start = string.col_offset if line == string.lineno else 0
+            end = (string.end_col_offset or 0) if line == last else sys.maxsize
+            spans.setdefault(line, []).append((start, end))
+    for number, line in enumerate(text.split("\n"), 1):
+        for match in re.finditer("#", line):
+            # The offsets of the syntax tree count bytes.
+            offset = len(line[: match.start()].encode())
+            if not any(start <= offset < end for start, end in spans.get(number, ())):
+                yield number, line[match.start() :].lstrip("# ")
+                break
 
 
 def _in_docstring(text: str) -> Iterator[str]:

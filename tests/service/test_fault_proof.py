@@ -1,4 +1,4 @@
-"""2,000 jobs of clients that misbehave, while workers die and the clock jumps.
+"""Jobs of clients that misbehave, while workers die and the clock jumps.
 
 Every accepted job ends in exactly one state, its result is right, and nothing is left behind.
 """
@@ -23,12 +23,13 @@ from apass.service import JobQuery, JobRecord, JobState, Limits, Optimizer, crea
 from apass.service import dispatcher as dispatcher_module
 from apass.service import live_job as live_job_module
 from apass.service import optimizer as optimizer_module
+from tests.helpers.amounts import amount
 from tests.helpers.http_servers import serving
 from tests.service.models import model_of, number_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.network, pytest.mark.process, pytest.mark.slow]
 
-JOBS: Final = 2_000
+JOBS: Final = amount(2_000)
 CLIENTS: Final = 40
 SEED: Final = 2
 
@@ -151,8 +152,8 @@ def is_worker(process: psutil.Process) -> bool:
 
 
 async def kill_workers(proof: Proof, random: Random) -> None:
-    """Kill one worker after each two hundred jobs."""
-    for goal in range(200, JOBS, 200):
+    """Kill a worker after each tenth of the jobs."""
+    for goal in range(JOBS // 10, JOBS, JOBS // 10):
         while proof.done < goal:  # noqa: ASYNC110  the clients have no event for each job
             await anyio.sleep(0.01)
         workers = [child.pid for child in psutil.Process().children() if is_worker(child)]
