@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from apass.util import moved_modules
 from apass.util.lazy_names import lazy_names
 
 if TYPE_CHECKING:
@@ -414,21 +413,3 @@ __all__ = [
     "waiting_for",
     "with_locations",
 ]
-
-moved_modules.install(
-    {
-        "apass.analyses": ["apass.core.analysis_manager"],
-        "apass.config": ["apass.core.config"],
-        "apass.decorators": ["apass.passes.decorators", "apass.passes.options"],
-        "apass.fingerprint": ["apass.util.fingerprint"],
-        "apass.optimize": ["apass.batch.optimize", "apass.batch.stream"],
-        "apass.promises": ["apass.passes.options"],
-        "apass.reducing": ["apass.debugging.reduce"],
-        "apass.registry": ["apass.passes.registry"],
-        "apass.reproducers": ["apass.instruments.reproducer.folder"],
-        "apass.shrinking": ["apass.util.delta_debugging"],
-        "apass.single_flight": ["apass.concurrency.single_flight"],
-        "apass.store": ["apass.core.store"],
-    },
-    renamed={"Analyses": "AnalysisManager", "FunctionPassOptions": "PassOptions", "Promises": "PassOptions"},
-)

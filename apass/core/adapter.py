@@ -319,8 +319,8 @@ def adapter_by_name(name: str) -> IRAdapter[Any, Any] | None:
 
     The name may come from an untrusted file, so no module is imported because of it. It is looked up in two places:
 
-    - among the entry points, by the name itself. If a package moves a class, an entry point of the old name keeps older
-      files readable.
+    - among the entry points, by the name itself. If a package moves a class, an entry point of the old name keeps
+      files readable that contain it.
     - in the modules that are already imported, for the types that `register_adapter` knows.
     """
     module, _, qualname = name.partition(":")

@@ -78,10 +78,6 @@ class Batch:
     """Identifies the message."""
 
 
-Errand = Batch
-"""The name of `Batch` in earlier revisions."""
-
-
 class RemoteExecutor(ABC):
     """Base class of executors whose workers have separate memory.
 

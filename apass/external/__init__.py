@@ -9,7 +9,7 @@ from apass.util.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from apass.external.policy import Backoff, Breaker, Policy, Rate
-    from apass.external.service import Counts, Service, ServiceCounts
+    from apass.external.service import Service, ServiceCounts
     from apass.external.subprocess import ProcessHelper, run_process
 else:
     # The rate limiter and the policies work without the library that the helpers need.
@@ -17,9 +17,9 @@ else:
         __name__,
         {
             "apass.external.policy": ["Backoff", "Breaker", "Policy", "Rate"],
-            "apass.external.service": ["Counts", "Service", "ServiceCounts"],
+            "apass.external.service": ["Service", "ServiceCounts"],
             "apass.external.subprocess": ["ProcessHelper", "run_process"],
         },
     )
 
-__all__ = ["Backoff", "Breaker", "Counts", "Policy", "ProcessHelper", "Rate", "Service", "ServiceCounts", "run_process"]
+__all__ = ["Backoff", "Breaker", "Policy", "ProcessHelper", "Rate", "Service", "ServiceCounts", "run_process"]

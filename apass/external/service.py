@@ -29,7 +29,7 @@ try:
 except ImportError as _error:
     raise MissingExtraError(f"external helpers need stamina ({_error}): pip install 'apass[external]'") from _error
 
-__all__ = ["Counts", "Service", "ServiceCounts"]
+__all__ = ["Service", "ServiceCounts"]
 
 RequestT = TypeVar("RequestT")
 AnswerT = TypeVar("AnswerT")
@@ -51,10 +51,6 @@ class ServiceCounts:
     """Running attempts."""
     waiting: int = 0
     """Requests that wait for a concurrency slot."""
-
-
-Counts = ServiceCounts
-"""The former name of `ServiceCounts`."""
 
 
 class Service(Generic[RequestT, AnswerT]):

@@ -14,7 +14,6 @@ from importlib.util import find_spec
 
 from apass.core.diagnostics import Span
 from apass.errors import MissingExtraError
-from apass.util import moved_modules
 
 _missing = [name for name in ("lark", "numpy") if find_spec(name) is None]
 if _missing:
@@ -250,14 +249,3 @@ __all__: list[str] = [
     "var",
 ]
 __all__ += functions.__all__
-
-moved_modules.install(
-    {
-        "apass.relay.bind": ["apass.relay.rewrite.bind"],
-        "apass.relay.evaluator": ["apass.relay.interpreter.evaluate"],
-        "apass.relay.module": ["apass.relay.ir.module"],
-        "apass.relay.outputs": ["apass.relay.interpreter.compare_outputs"],
-        "apass.relay.type_infer": ["apass.relay.type_inference.infer"],
-        "apass.relay.walks": ["apass.relay.ir.post_order"],
-    }
-)

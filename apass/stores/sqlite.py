@@ -26,8 +26,6 @@ _SCHEMA: Final = (
     "CREATE TABLE results (key TEXT PRIMARY KEY, size INTEGER NOT NULL, used INTEGER NOT NULL, value BLOB NOT NULL) "
     "WITHOUT ROWID"
 )
-_OLD_COLUMNS: Final = (("key", "size", "used", "sum", "value"),)
-"""The columns of the table `results` in files of earlier versions, which are replaced: a cache holds no originals."""
 _APPLICATION_ID: Final = int.from_bytes(b"apas")
 """The number by which a file is recognized as a store although its schema is damaged."""
 _HEADER_SIZE: Final = 100
@@ -59,7 +57,7 @@ class SqliteStore:
 
     It is consistent even after kill -9. The first result creates the file. If the file is damaged, or not a database,
     it is renamed to `NAME.damaged-...` with a StoreWarning, and a new file is created. A single damaged result counts
-    as missing, also with a StoreWarning. A file of an earlier version of apass is emptied.
+    as missing, also with a StoreWarning.
 
     The store may be used without `async with`. With it, the file is opened on entry and closed on exit.
 
@@ -275,8 +273,7 @@ def _has_schema(connection: sqlite3.Connection, path: Path) -> bool:
         error = sqlite3.DatabaseError("the schema is damaged")
         error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
         raise error
-    columns = tuple(row[1] for row in connection.execute("PRAGMA table_info(results)"))
-    if tables and (len(tables) > 1 or columns not in _OLD_COLUMNS):
+    if tables:
         raise StoreError(
             f"the store {str(path)!r} is a database with another schema and was not changed; use another file"
         )
@@ -284,12 +281,11 @@ def _has_schema(connection: sqlite3.Connection, path: Path) -> bool:
 
 
 def _create(connection: sqlite3.Connection, path: Path) -> None:
-    """Create the table, in place of one of an earlier version."""
+    """Create the table."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Another process may have created it meanwhile.
         if not _has_schema(connection, path):
-            connection.execute("DROP TABLE IF EXISTS results")
             connection.execute(_SCHEMA)
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         connection.execute("COMMIT")

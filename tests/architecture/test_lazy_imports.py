@@ -11,7 +11,7 @@ import pytest
 from tests.helpers.layers import LAZY_PACKAGES, MODULES, tree_of
 from tests.helpers.repository import ROOT
 
-STANDARD = {"apass", "apass.util", "apass.util.lazy_names", "apass.util.moved_modules"}
+STANDARD = {"apass", "apass.util", "apass.util.lazy_names"}
 """The modules of the package that `import apass` loads."""
 
 HEAVY = (

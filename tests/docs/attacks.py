@@ -145,7 +145,7 @@ def DOUBLE(mod: dict[str, int], ctx: apass.PassContext) -> dict[str, int]:
     return {name: 2 * func for name, func in mod.items()}
 
 
-REPRODUCER: Final = (ROOT / "tests/debugging/data/dict/reproducer.json").read_text()
+REPRODUCER: Final = (ROOT / "tests/instruments/data/reproducer.json").read_text()
 
 ATTACKS: Final[dict[str, Attempt]] = {
     "damaged bytes of ONNX models": onnx_bytes,

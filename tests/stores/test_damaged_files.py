@@ -13,11 +13,6 @@ from apass.stores import SqliteStore
 pytestmark = pytest.mark.anyio
 
 VALUES = {f"f{number}": f"value {number} ".encode() * 20 for number in range(6)}
-OLD_SCHEMA = """
-    CREATE TABLE IF NOT EXISTS results (
-        key TEXT PRIMARY KEY, size INTEGER NOT NULL, used INTEGER NOT NULL, sum INTEGER NOT NULL, value BLOB NOT NULL
-    ) WITHOUT ROWID
-"""
 
 
 def read(path: Path) -> bytes:
@@ -101,17 +96,6 @@ async def test_damaged_schema_is_set_aside(tmp_path: Path) -> None:
     await store.put("f0", b"value")
     store.close()
     assert [name.partition("-")[0] for name in names_in(tmp_path)] == ["results.db", "results.db.damaged"]
-
-
-async def test_file_of_earlier_version_is_emptied(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "results.db")) as old, old:
-        old.execute(OLD_SCHEMA)
-        old.execute("INSERT INTO results VALUES ('f0', 1, 0, 0, x'00')")
-    async with SqliteStore(tmp_path / "results.db") as store:
-        assert await store.get("f0") is None
-        await store.put("f0", b"value")
-        assert await store.get("f0") == b"value"
-    assert names_in(tmp_path) == ["results.db"]
 
 
 async def test_damaged_database_of_another_program_is_not_renamed(tmp_path: Path) -> None:

@@ -115,8 +115,7 @@ class ContextSettings:
 
         """
         values = {field.name: data.field(field.name, field.type) for field in fields(cls) if field.name != "schedule"}
-        # Version 0.1.0 did not write it at first.
-        if data.field("schedule", Any, default=None) is not None:
+        if data.field("schedule", Any) is not None:
             schedule = data.record("schedule")
             functions = schedule.field("functions", tuple[str, ...] | None)
             values["schedule"] = Schedule(schedule.field("seed", int), functions)
@@ -279,23 +278,17 @@ def read_reproducer(folder: Path) -> Reproducer:
     failure = None if record.field("failure", Any) is None else record.record("failure")
     context = record.record("context")
     types: dict[str, Any] = {field.name: field.type for field in fields(Reproducer)}
-    values = {
-        name: record.field(name, tp)
-        for name, tp in types.items()
-        if name not in ("failure", "context", "loaded", "answers_file", "verify_outputs")
-    }
+    values = {name: record.field(name, tp) for name, tp in types.items() if name not in ("failure", "context")}
     record.choice("backend", ("asyncio", "trio"))
     record.choice("verify", (None, "changed", "always"))
+    record.choice("verify_outputs", (None, "each", "prove"))
+    record.choice("answers_file", (None, ANSWERS_FILE))
     try:
         check_bare_name(values["module_file"], (FACTS, TRACEBACK, ANSWERS_FILE))
     except ValueError as error:
         raise record.error("module_file", str(error)) from None
     return Reproducer(
         **values,
-        # Version 0.1.0 did not write these at first.
-        loaded=record.field("loaded", types["loaded"], default=()),
-        verify_outputs=record.choice("verify_outputs", (None, "each", "prove"), default=None),
-        answers_file=record.choice("answers_file", (None, ANSWERS_FILE), default=None),
         failure=None
         if failure is None
         else Failure(type=failure.field("type", str), message=failure.field("message", str)),

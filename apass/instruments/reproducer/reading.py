@@ -31,17 +31,13 @@ class Record:
         self._location = location
         self._data = data
 
-    def field(self, name: str, tp: Any, default: Any = ...) -> Any:
+    def field(self, name: str, tp: Any) -> Any:
         """Return a field as a value of type `tp`.
-
-        `default` is the value of a missing field; without it (`...`, which no JSON has), the field is required.
 
         Raises:
             ReproducerError: if the field is missing, or its value is of another type.
 
         """
-        if name not in self._data and default is not ...:
-            return default
         if name not in self._data:
             raise ReproducerError(f"{self._location} has no field {name!r}; write the reproducer again")
         try:
@@ -53,9 +49,9 @@ class Record:
         """Return a field that is an object."""
         return Record(f"{self._location}, field {name!r},", self.field(name, Mapping[str, Any]))
 
-    def choice(self, name: str, choices: tuple[str | None, ...], default: Any = ...) -> Any:
+    def choice(self, name: str, choices: tuple[str | None, ...]) -> Any:
         """Return a field that has one of some values."""
-        value = self.field(name, str | None, default)
+        value = self.field(name, str | None)
         if value not in choices:
             expected = ", ".join("null" if choice is None else choice for choice in choices)
             raise self.error(name, f"expected one of {expected}, got {value!r}")
