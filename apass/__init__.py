@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from apass.core.ir_plugin import Comparison, IRPlugin, Measures, Proof, register_plugin
     from apass.core.named_callables import list_callables, register_callable, unregister_callable
     from apass.core.nodes import Node, with_locations
-    from apass.core.pipeline_extensions import PipelineExtension, extend_pipeline
     from apass.core.portable import PortableInstrument
     from apass.core.position import Position
     from apass.core.properties import Property, list_properties, register_property
@@ -116,6 +115,7 @@ if TYPE_CHECKING:
     from apass.passes.sequential import Sequential
     from apass.passes.while_ import While
     from apass.pipelines.cache_explanation import CacheExplanation, CacheState, explain_cache
+    from apass.pipelines.extensions import PipelineExtension, extend_pipeline
     from apass.pipelines.parser import parse_pipeline
     from apass.pipelines.plan import Decision, PlannedPass, plan
     from apass.pipelines.resume import rest_of
@@ -148,7 +148,6 @@ else:
             "apass.core.ir_plugin": ["Comparison", "IRPlugin", "Measures", "Proof", "register_plugin"],
             "apass.core.named_callables": ["list_callables", "register_callable", "unregister_callable"],
             "apass.core.nodes": ["Node", "with_locations"],
-            "apass.core.pipeline_extensions": ["PipelineExtension", "extend_pipeline"],
             "apass.core.portable": ["PortableInstrument"],
             "apass.core.position": ["Position"],
             "apass.core.properties": ["Property", "list_properties", "register_property"],
@@ -239,6 +238,7 @@ else:
             "apass.passes.sequential": ["Sequential"],
             "apass.passes.while_": ["While"],
             "apass.pipelines.cache_explanation": ["CacheExplanation", "CacheState", "explain_cache"],
+            "apass.pipelines.extensions": ["PipelineExtension", "extend_pipeline"],
             "apass.pipelines.parser": ["parse_pipeline"],
             "apass.pipelines.plan": ["Decision", "PlannedPass", "plan"],
             "apass.pipelines.resume": ["rest_of"],

@@ -1,12 +1,12 @@
 """`Executor`: runs bodies, functions and passes outside the event loop's thread."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from functools import cache
-from importlib import import_module
 from typing import Any, Final, Literal, Protocol, TypeVar, TypeVarTuple, cast, runtime_checkable
 
+from apass.core.plugins import plugins
 from apass.errors import PassCancelledError, did_you_mean
 
 __all__ = [
@@ -86,12 +86,8 @@ ExecutorChoice = Executor | Literal["inline", "thread", "process", "interpreter"
 It is an executor, the name of one, `"inline"` for the event loop's thread, or None for the choice of the context.
 """
 
-_MODULES: Final[Mapping[str, str]] = {
-    "thread": "apass.executors.threads",
-    "process": "apass.executors.processes",
-    "interpreter": "apass.executors.interpreters",
-}
-"""The modules of the executors that can be chosen by name; each has a function `default()`."""
+_NAMES: Final = ("inline", "thread", "process", "interpreter")
+"""The executors that can be chosen by name; all but `"inline"` are entry points of apass."""
 
 STOPPED: ContextVar[Callable[[], bool] | None] = ContextVar("apass_stopped", default=None)
 """Within an executor: returns whether the run was cancelled. Executors set it."""
@@ -113,9 +109,8 @@ def check_executor(owner: str, choice: object) -> ExecutorChoice:
 
     """
     if isinstance(choice, str):
-        names = ("inline", *_MODULES)
-        if choice not in names:
-            near = did_you_mean(choice, names, listing="known are ")
+        if choice not in _NAMES:
+            near = did_you_mean(choice, _NAMES, listing="known are ")
             raise ValueError(f"{owner} names the executor {choice!r}{near}")
     elif choice is not None and (isinstance(choice, type) or not isinstance(choice, Executor)):
         raise TypeError(f"{owner} takes an executor or the name of one, not {choice!r}")
@@ -182,4 +177,5 @@ def send_message(data: bytes) -> bool:
 @cache
 def _default_executor(name: str) -> Executor:
     check_executor("a pass", name)
-    return cast("Executor", import_module(_MODULES[name]).default())
+    # Executors import passes, so this module cannot import them.
+    return cast("Executor", plugins("apass.executors")[name].load()())

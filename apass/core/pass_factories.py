@@ -1,17 +1,30 @@
 """The factories of registered passes, by name.
 
-`apass.passes.registry` adds types and checks.
+`apass.passes.registry` adds types and checks. The passes of apass that work on any IR, such as `Repeat`, are entry
+points, so that a program imports only those that it uses.
 """
 
-from collections.abc import Callable, Collection, Iterator
+import inspect
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from importlib import import_module
+from functools import lru_cache
 from typing import Any, Final, cast
 
 from apass.core.plugins import Offer, import_all, matching_modules, plugins
 from apass.errors import ApassError, MissingExtraError, PassRegistrationError, UnknownPassError, did_you_mean
+from apass.util.interactive import definition_in_session
+from apass.util.typed_values import BARE_WORD
 
-__all__ = ["Factory", "add_factory", "find_factory", "known_names", "load_providers", "remove_factory"]
+__all__ = [
+    "Factory",
+    "add_factory",
+    "find_factory",
+    "known_names",
+    "load_providers",
+    "parameters_of",
+    "remove_factory",
+    "takes_passes",
+]
 
 Factory = Callable[..., Any]
 """Creates a pass from its options."""
@@ -24,20 +37,8 @@ _DEFINITIONS: Final[dict[str, str | None]] = {}
 _PROVIDED: Final[dict[str, Factory]] = {}
 """Factories of plug-ins, which a user's pass of the same name overrides."""
 
-_UNLOADED: Final[dict[str, str]] = {
-    "First": "apass.passes.first",
-    "If": "apass.passes.conditional",
-    "MinimumPoint": "apass.passes.minimum_point",
-    "PrintIR": "apass.passes.print_ir",
-    "Race": "apass.passes.race",
-    "Repeat": "apass.passes.repeat",
-    "Sequential": "apass.passes.sequential",
-    "While": "apass.passes.while_",
-}
-"""The modules that register the package's own passes, each until it is imported.
-
-A program that does not use a pass does not import it.
-"""
+_REMOVED: Final[set[str]] = set()
+"""Names of entry points that the program has unregistered, such as `Repeat`."""
 
 _PASSES: Final = "apass.passes"
 _MODULES: Final = "apass.pass_modules"
@@ -46,50 +47,63 @@ _MODULES: Final = "apass.pass_modules"
 def add_factory(
     name: str,
     factory: Factory,
-    module: str | None = None,
+    registrant: object = None,
     *,
     provided: bool = False,
-    definition: str | None = None,
 ) -> None:
-    """Register `factory`, which `module` defines, under `name`.
+    """Register `factory` under `name`.
 
     A pass provided by a plug-in is overridden by a user's pass of the same name, regardless of import order. A module
-    may also register the pass that its package offers under that name as an entry point. A `definition` of an
-    interactive session (see `definition_in_session`) that is executed again replaces its earlier factory.
+    may also register the pass that its package offers under that name as an entry point. A definition of an
+    interactive session that is executed again replaces its earlier factory.
+
+    Parameters:
+        name: the name.
+        factory: the function or class that makes the pass.
+        registrant: what was registered, if it is not the factory.
+        provided: whether a plug-in provides the pass.
 
     Raises:
-        PassRegistrationError: if the name is taken, or one of the two is unusable.
+        PassRegistrationError: if the name is taken or is not a word of a pipeline's text, or the factory is unusable.
 
     """
     if not isinstance(name, str) or not name:
         raise PassRegistrationError(f"the name of a pass must be a non-empty str, got {name!r}")
+    if not BARE_WORD.fullmatch(name):
+        raise PassRegistrationError(
+            f"invalid name of a pass {name!r}; use letters, digits and any of . : / + - _, "
+            f"so that it can be written in a pipeline"
+        )
     if not callable(factory):
         raise PassRegistrationError(f"the factory of pass {name!r} must be callable, not {factory!r}")
     if provided:
         _PROVIDED[name] = factory
         return
+    source = factory if registrant is None else registrant
+    module, definition = getattr(source, "__module__", None), definition_in_session(source)
     is_repeated = definition is not None and _DEFINITIONS.get(name) == definition
     if (name in _FACTORIES and not is_repeated) or _is_offered_elsewhere(name, module):
         raise PassRegistrationError(
             f"a pass named {name!r} is already registered; call unregister_pass({name!r}) first, or choose another name"
         )
     _FACTORIES[name], _DEFINITIONS[name] = factory, definition
-    _UNLOADED.pop(name, None)
 
 
 def remove_factory(name: str) -> None:
     """Undo `add_factory`; a pass of a plug-in that was overridden is available again.
 
     Raises:
-        UnknownPassError: if no pass is registered under `name`, or a plug-in provides it.
+        UnknownPassError: if no pass is registered under `name`, or a module of a plug-in provides it.
 
     """
-    _load_own(name)
-    if name not in _FACTORIES:
-        if name in _PROVIDED:
-            raise UnknownPassError(f"the pass {name!r} is provided by a plug-in and cannot be unregistered")
+    if name in _FACTORIES:
+        del _FACTORIES[name]
+    elif name in _offers():
+        _REMOVED.add(name)
+    elif name in _PROVIDED:
+        raise UnknownPassError(f"the pass {name!r} is provided by a plug-in and cannot be unregistered")
+    else:
         raise _unknown(name)
-    del _FACTORIES[name]
 
 
 def find_factory(name: str, allow: Collection[str] | None = None) -> Factory:
@@ -107,11 +121,10 @@ def find_factory(name: str, allow: Collection[str] | None = None) -> Factory:
     """
     if not isinstance(name, str):
         raise UnknownPassError(f"the name of a pass must be a str, got {name!r}")
-    _load_own(name)
     if name in _FACTORIES:
         return _FACTORIES[name]
-    if name in plugins(_PASSES):
-        return _load(name, plugins(_PASSES)[name])
+    if name in _offers():
+        return _load(name, _offers()[name])
     if name not in _PROVIDED:
         loaded: set[str] = set()
         try:
@@ -140,21 +153,49 @@ def known_names() -> Iterator[str]:
 
     No entry point is loaded.
     """
-    yield from sorted({*_FACTORIES, *_UNLOADED, *_PROVIDED, *plugins(_PASSES)})
+    yield from sorted({*_FACTORIES, *_PROVIDED, *_offers()})
 
 
-def _load_own(name: str) -> None:
-    """Import the module of an own pass that is not loaded."""
-    module = _UNLOADED.get(name)
-    if module is not None:
-        import_module(module)
+def parameters_of(factory: Factory) -> Mapping[str, inspect.Parameter]:
+    """Return the named parameters of a factory; if they are unknown, `**options`."""
+    # Requirements are looked up for every module, and `inspect.signature` is slow.
+    return _cached_parameters(factory) if isinstance(factory, Hashable) else _parameters(factory)
+
+
+def takes_passes(factory: Factory) -> bool:
+    """Return whether a factory makes combinators: it has a parameter `passes`."""
+    return "passes" in parameters_of(factory)
+
+
+def _parameters(factory: Factory) -> Mapping[str, inspect.Parameter]:
+    parameters: Mapping[str, inspect.Parameter]
+    try:
+        parameters = inspect.signature(factory).parameters
+    except (ValueError, TypeError):
+        return {"options": inspect.Parameter("options", inspect.Parameter.VAR_KEYWORD)}
+    if any(isinstance(parameter.annotation, str) for parameter in parameters.values()):
+        parameters = _evaluated(factory) or parameters
+    return {key: item for key, item in parameters.items() if item.kind is not item.VAR_POSITIONAL}
+
+
+_cached_parameters = lru_cache(maxsize=1024)(_parameters)
+
+
+def _evaluated(factory: Factory) -> Mapping[str, inspect.Parameter] | None:
+    try:
+        return inspect.signature(factory, eval_str=True).parameters
+    except Exception:  # an annotation may be any expression, and may use names imported under TYPE_CHECKING only
+        return None
+
+
+def _offers() -> Mapping[str, Offer]:
+    """Return the passes that are entry points, by name."""
+    offers = plugins(_PASSES)
+    return {name: offer for name, offer in offers.items() if name not in _REMOVED} if _REMOVED else offers
 
 
 def _is_offered_elsewhere(name: str, module: str | None) -> bool:
-    own = _UNLOADED.get(name)
-    if own is not None:
-        return own != module
-    point = plugins(_PASSES).get(name)
+    point = _offers().get(name)
     return point is not None and point.module != module
 
 

@@ -8,7 +8,8 @@ from apass.core.instrument import instrument_name
 from apass.core.named_callables import value_text
 from apass.display.blocks import Block, Fold, Group, Line, Row, Span, Style, Table, Tree
 from apass.display.highlight import highlight_diagnostics
-from apass.passes.base import Combinator, Pass
+from apass.passes.base import Pass
+from apass.passes.combinator import Combinator
 from apass.passes.conditional import If
 from apass.passes.sequential import Sequential
 from apass.pipelines.plan import Decision, PlannedPass

@@ -8,7 +8,8 @@ from apass.core.context import PassContext, current_scope
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel
 from apass.core.run import current_module_name
 from apass.errors import BudgetExceededError
-from apass.passes.base import Combinator, Pass, is_enabled
+from apass.passes.base import Pass, is_enabled
+from apass.passes.combinator import Combinator
 from apass.passes.sequential import Sequential
 from apass.runner.error_policy import note_failure
 from apass.util.text import text_of_error

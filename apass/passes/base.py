@@ -1,11 +1,10 @@
-"""`Pass`, the base class of all passes; `ModulePass`; and `Combinator`."""
+"""`Pass`, the base class of all passes, and `ModulePass`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import Field, field
 from functools import partial, wraps
-from importlib import import_module
 from inspect import getattr_static, unwrap
 from itertools import chain
 from reprlib import repr as shortened
@@ -23,6 +22,7 @@ from apass.core.draft import Draft, offer_draft, withdraw_draft
 from apass.core.executor import executor_in_force, opens_passes
 from apass.core.info import PassInfo
 from apass.core.named_callables import value_text
+from apass.core.pass_factories import add_factory, takes_passes
 from apass.core.pass_setup import PassSetup
 from apass.core.properties import Property, find_property
 from apass.core.run import RUN, RunCursor, enter_module, leave_module
@@ -31,7 +31,6 @@ from apass.errors import PassDefinitionError
 from apass.passes.class_definition import define_options, options_of_constructor, set_class_keywords
 from apass.passes.contracts import add_contract, set_on_class
 from apass.passes.options import BodyOptions, PassOptions, Requirements
-from apass.passes.order import check_order
 from apass.runner.error_policy import OnError, with_error_policy
 from apass.runner.execute import execute
 from apass.runner.result_cache import key_of, own_version, short_text
@@ -40,7 +39,7 @@ from apass.util.displayed import Displayed
 from apass.util.fingerprint import fingerprint_value
 from apass.util.text import shorten
 
-__all__ = ["Combinator", "ModulePass", "OnError", "Pass", "check_passes", "is_enabled", "not_a_pass"]
+__all__ = ["ModulePass", "OnError", "Pass", "is_enabled", "not_a_pass"]
 
 __tracebackhide__ = hidden_in_pytest
 
@@ -159,9 +158,10 @@ class Pass(Displayed, ABC, Generic[ModT]):
             cls.has_setup = True
             _open_around_transform(cls)
         if register or (register is None and name is not None):
-            # The registry imports this module.
-            registry: Any = import_module("apass.passes.registry")
-            registry.register_pass(cls.info.name, cls)
+            add_factory(cls.info.name, cls)
+            # A combinator has a name of its own: disabling `Repeat` must not disable every Repeat.
+            if not takes_passes(cls):
+                cls.registered_name = cls.info.name
 
     async def __call__(self, mod: ModT, *, donate: bool = False) -> ModT:
         """Run the pass on `mod` in the current `PassContext`, and return the new module.
@@ -563,25 +563,6 @@ def _missing_info(pass_: Pass[Any]) -> PassDefinitionError:
     return PassDefinitionError(f"{name} has no `info`; set it to PassInfo(opt_level=..., name={name!r})")
 
 
-def check_passes(owner: str, passes: object) -> tuple[Pass[Any], ...]:
-    """Return `passes` as a tuple.
-
-    Parameters:
-        owner: the name of the caller, for messages.
-        passes: a list or tuple of passes.
-
-    Raises:
-        TypeError: if `passes` is anything else.
-
-    """
-    if not isinstance(passes, list | tuple):
-        raise not_a_pass(f"{owner} takes a list of passes", passes)
-    for pass_ in cast("Sequence[object]", passes):
-        if not isinstance(pass_, Pass):
-            raise not_a_pass(f"{owner} takes passes", pass_)
-    return tuple(cast("Sequence[Pass[Any]]", passes))
-
-
 def not_a_pass(expected: str, value: object) -> TypeError:
     """Return the error for a value in place of a pass or of passes.
 
@@ -605,40 +586,3 @@ def _hint(value: object) -> str:
     if isinstance(value, list | tuple):
         return "; for several passes, write apass.Sequential([...])"
     return "; create a pass from it with module_pass or function_pass" if callable(value) else ""
-
-
-class Combinator(Pass[ModT]):
-    """A pass that contains passes and runs them by the rules of a Sequential.
-
-    The rules concern levels, `disabled_pass` and requirements.
-    """
-
-    def __init__(
-        self,
-        passes: Sequence[Pass[ModT]],
-        options: Mapping[str, object],
-        opt_level: int,
-        name: str,
-        required: Sequence[str] | None,
-    ) -> None:
-        kind = type(self).__name__
-        self.passes: tuple[Pass[ModT], ...] = check_passes(kind, passes)
-        """The passes, in order."""
-        if not self.passes:
-            raise PassDefinitionError(f"{kind} takes at least one pass")
-        self.info: PassInfo = PassInfo(opt_level, name, required)
-        self.has_setup: bool = any(pass_.has_setup for branch in self.branches() for pass_ in branch)
-        check_order(self)
-        values = {**options, "opt_level": opt_level, "name": name, "required": list(self.info.required)}
-        defaults: dict[str, object] = {"opt_level": 0, "name": kind, "required": []}
-        # Without default values, so that an explicit default makes no difference to `==`, and `str()` is short.
-        non_default = {key: value for key, value in values.items() if key not in defaults or value != defaults[key]}
-        self.spec: tuple[str, Mapping[str, object]] | None = (kind, non_default)
-
-    def children(self) -> tuple[Pass[ModT], ...]:
-        """Return the passes."""
-        return self.passes
-
-    def branches(self) -> Sequence[Sequence[Pass[ModT]]]:
-        """Return the passes as the only branch."""
-        return (self.passes,)

@@ -8,8 +8,8 @@ from apass.core.adapter import ModT
 from apass.core.context import PassContext
 from apass.core.position import in_branch
 from apass.errors import PassDefinitionError, PassResultError
-from apass.passes.base import Combinator, Pass, check_passes
-from apass.passes.registry import register_pass
+from apass.passes.base import Pass
+from apass.passes.combinator import Combinator, check_passes
 from apass.passes.sequential import Sequential
 
 __all__ = ["OTHERWISE", "If", "holds"]
@@ -86,6 +86,3 @@ async def holds(pass_: Pass[ModT], predicate: Callable[[ModT], object], mod: Mod
     if result is None:
         raise PassResultError(f"the predicate of pass {pass_.info.name!r} returned None; return a bool")
     return bool(result)
-
-
-register_pass("If", If)

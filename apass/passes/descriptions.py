@@ -6,6 +6,7 @@ from typing import Any
 
 from apass.core.named_callables import value_text
 from apass.core.pass_factories import find_factory
+from apass.core.plugins import plugins
 from apass.core.properties import names_of
 from apass.errors import ApassError, PassDefinitionError
 from apass.passes.registry import get_pass, pass_documentation, pass_options
@@ -27,7 +28,7 @@ def describe_pass(name: str) -> dict[str, Any]:
     result["contract"] = {}
     try:
         factory = find_factory(name)
-        result |= {"ir": ir_of(factory), "doc": pass_documentation(name)}
+        result |= {"ir": ir_of(name, factory), "doc": pass_documentation(name)}
         result["options"] = [_option(key, parameter) for key, parameter in pass_options(name).items()]
         level, requires, contract = pass_metadata(name)
     except Exception as error:  # the factory is user code and may raise anything
@@ -52,11 +53,20 @@ def pass_metadata(name: str) -> tuple[int | None, Sequence[str], dict[str, Any]]
     return pass_.info.opt_level, pass_.info.required, {key: value for key, value in contract.items() if value}
 
 
-def ir_of(factory: Any) -> str | None:
+def ir_of(name: str, factory: Any) -> str | None:
     """Return the IR of a pass of apass; None if it runs on any, or is not known."""
-    package, _, rest = (getattr(factory, "__module__", None) or "").partition(".")
-    parts = rest.removeprefix("adapters.").partition(".")
-    return parts[0] if package == "apass" and parts[0] != "passes" else None
+    prefix = name.partition(".")[0]
+    # Another IR may provide a conversion, such as `onnx.FromRelay`.
+    if prefix != name and prefix in {_folder(offer.module) for offer in plugins("apass.irs").values()}:
+        return prefix
+    return _folder(getattr(factory, "__module__", None) or "")
+
+
+def _folder(module: str) -> str | None:
+    """Return the folder of an IR in apass; None for a module outside of these."""
+    package, _, rest = module.partition(".")
+    folder = rest.removeprefix("adapters.").partition(".")[0]
+    return folder if package == "apass" and folder != "passes" else None
 
 
 def default_text(value: object) -> str:

@@ -10,7 +10,6 @@ from apass.core.position import in_branch
 from apass.errors import PassDefinitionError, UnknownAnswerError
 from apass.passes.alternatives import Alternatives
 from apass.passes.base import Pass
-from apass.passes.registry import register_pass
 from apass.runner.error_policy import with_error_policy
 from apass.util.checks import is_seconds
 
@@ -91,6 +90,3 @@ class First(Alternatives[ModT]):
         finally:
             # The tracebacks of the errors refer to this frame: a reference cycle that would keep the modules alive.
             failures.clear()
-
-
-register_pass("First", First)

@@ -12,7 +12,8 @@ from apass.core.context import PassContext
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel
 from apass.core.run import current_module_name
 from apass.errors import PassDefinitionError
-from apass.passes.base import Combinator, Pass
+from apass.passes.base import Pass
+from apass.passes.combinator import Combinator
 from apass.passes.sequential import Sequential
 from apass.util.checks import is_count, is_seconds
 

@@ -10,7 +10,6 @@ from apass.errors import PassDefinitionError
 from apass.passes.base import Pass
 from apass.passes.loop import Loop, module_key
 from apass.passes.race import score
-from apass.passes.registry import register_pass
 from apass.util.checks import is_count
 
 __all__ = ["MinimumPoint"]
@@ -101,6 +100,3 @@ class MinimumPoint(Loop[ModT]):
                         break
                 mod = new
         return best
-
-
-register_pass("MinimumPoint", MinimumPoint)

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
-from importlib import import_module
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from apass.core.info import PassInfo
 from apass.core.pass_factories import known_names
 from apass.errors import PassOrderError
+from apass.passes.base import Pass
+from apass.passes.registry import get_pass
 
 __all__ = ["check_order"]
 
@@ -25,20 +25,7 @@ _FINDING: ContextVar[bool] = ContextVar("apass_finding_required", default=False)
 """Whether required passes are being created."""
 
 
-class HasOrder(Protocol):
-    """What this module reads of a pass. A Protocol, because passes lie below."""
-
-    info: PassInfo
-    runs_after: tuple[str, ...]
-    runs_before: tuple[str, ...]
-
-    @property
-    def all_names(self) -> tuple[str, ...]: ...
-
-    def branches(self) -> "Sequence[Sequence[Any]]": ...
-
-
-def check_order(pipeline: HasOrder) -> None:
+def check_order(pipeline: Pass[Any]) -> None:
     """Check the order of all passes inside a pipeline.
 
     A pass that runs after another one must have at least one of that name before it, if a pass of that name runs after
@@ -68,8 +55,8 @@ def check_order(pipeline: HasOrder) -> None:
 
 
 def _occurrences(
-    pipeline: HasOrder, place: _Place, trail: tuple[str, ...], find: _Find
-) -> Iterator[tuple[_Place, HasOrder]]:
+    pipeline: Pass[Any], place: _Place, trail: tuple[str, ...], find: _Find
+) -> Iterator[tuple[_Place, Pass[Any]]]:
     """Iterate over the passes inside a pipeline, each time they run.
 
     `trail` contains the names of the required passes that contain the pipeline.
@@ -82,8 +69,8 @@ def _occurrences(
 
 
 def _with_required(
-    passes: Iterable[HasOrder], trail: tuple[str, ...], find: _Find
-) -> Iterator[tuple[HasOrder, tuple[str, ...]]]:
+    passes: Iterable[Pass[Any]], trail: tuple[str, ...], find: _Find
+) -> Iterator[tuple[Pass[Any], tuple[str, ...]]]:
     """Iterate over passes, each after those that it requires, with their trails."""
     for pass_ in passes:
         for name in pass_.info.required:
@@ -99,13 +86,12 @@ def _find(name: str) -> Any:
 
     If it cannot be created, the pipeline raises the error when it runs.
     """
-    # The registry imports this module. It would import all plug-ins for the message about an unknown name.
+    # The registry would import all plug-ins for the message about an unknown name.
     if name not in known_names():
         return None
-    registry: Any = import_module("apass.passes.registry")
     token = _FINDING.set(True)
     try:
-        return registry.get_pass(name)
+        return get_pass(name)
     except Exception:  # a factory may raise anything
         return None
     finally:
@@ -129,7 +115,7 @@ def _relation(place: _Place, other: _Place) -> str:
     return ""  # one contains the other
 
 
-def _raise(pipeline: HasOrder, pass_: HasOrder, relation: str, name: str, passes: Sequence[HasOrder]) -> None:
+def _raise(pipeline: Pass[Any], pass_: Pass[Any], relation: str, name: str, passes: Sequence[Pass[Any]]) -> None:
     """Raise the error for a pass that should run before or after the one of a name."""
     owner = pipeline.info.name
     cycle = _cycle(passes)
@@ -144,7 +130,7 @@ def _raise(pipeline: HasOrder, pass_: HasOrder, relation: str, name: str, passes
     )
 
 
-def _cycle(passes: Sequence[HasOrder]) -> list[str]:
+def _cycle(passes: Sequence[Pass[Any]]) -> list[str]:
     """Return the names of passes each of which must run before the next.
 
     The list is empty if an order is possible.

@@ -10,7 +10,6 @@ from apass.core.info import PassInfo
 from apass.core.run import current_module_name
 from apass.errors import PassDefinitionError
 from apass.passes.base import ModulePass
-from apass.passes.registry import register_pass
 from apass.util.printable import for_file, printable
 
 __all__ = ["PrintIR"]
@@ -53,6 +52,3 @@ class PrintIR(ModulePass[Any]):
         text = f"PrintIR({printable(self.header)}){where}:\n{adapter_for(mod).to_text(mod)}\n"
         sys.stdout.write(for_file(text, sys.stdout))
         return mod
-
-
-register_pass("PrintIR", PrintIR)

@@ -18,7 +18,6 @@ from apass.core.position import in_branch
 from apass.errors import PassDefinitionError, PassResultError, UnknownAnswerError
 from apass.passes.alternatives import Alternatives
 from apass.passes.base import Pass
-from apass.passes.registry import register_pass
 from apass.passes.sequential import Sequential
 
 __all__ = ["Race", "score"]
@@ -203,6 +202,3 @@ async def score(pass_: Pass[ModT], key: Callable[[ModT], Any], mod: ModT, descri
         error.add_note(f"in the key function, for {description}")
         raise
     return value
-
-
-register_pass("Race", Race)

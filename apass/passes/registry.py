@@ -3,22 +3,29 @@
 import copy
 import functools
 import inspect
-from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, is_dataclass
-from functools import lru_cache, partial
-from importlib import import_module
+from functools import partial
 from typing import Any, Final, TypeGuard, TypeVar, cast, overload
 
 from apass.core.info import PassInfo
 from apass.core.named_callables import find_callable
-from apass.core.pass_factories import Factory, add_factory, find_factory, known_names, load_providers, remove_factory
+from apass.core.pass_factories import (
+    Factory,
+    add_factory,
+    find_factory,
+    known_names,
+    load_providers,
+    parameters_of,
+    remove_factory,
+    takes_passes,
+)
 from apass.core.pipeline_extensions import all_extensions, is_extended
 from apass.errors import PassDefinitionError, PassRegistrationError, did_you_mean
 from apass.passes.base import Pass
-from apass.util.interactive import definition_in_session
-from apass.util.typed_values import BARE_WORD, read
+from apass.util.typed_values import read
 
 __all__ = [
     "Recipe",
@@ -192,9 +199,7 @@ def without_extensions() -> Generator[None]:
 def find_recipe(name: str, allow: Collection[str] | None = None) -> "Recipe":
     """Return the recipe of a registered pass; see `find_factory`."""
     factory = _factory_of(find_factory(name, allow))
-    # Requirements are looked up for every module, and `inspect.signature` is slow: cache the parameters.
-    get_parameters = _parameters if isinstance(factory, Hashable) else _parameters.__wrapped__
-    return Recipe(name, factory, get_parameters(factory))
+    return Recipe(name, factory, parameters_of(factory))
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +269,7 @@ class Recipe:
             raise PassRegistrationError(f"the factory of pass {self.name!r} returned {result!r}, which is not a pass")
         if choice is not None and not _is_pipeline(result):
             raise PassDefinitionError(f"pass {self.name!r} has no option {EXTENSIONS!r}; it is not a pipeline")
-        if _is_leaf(self.parameters):
+        if "passes" not in self.parameters:
             extended = result if choice is False else self._extended(result)
             if _contains_added(extended):
                 # Without the name as its text: journals and workers must not depend on the registered extensions.
@@ -277,18 +282,17 @@ class Recipe:
         """Return the pipeline that the factory created, with the passes of its extensions."""
         if not _EXTENDS.get() or not (_is_pipeline(result) or is_extended(self.name)):
             return result
-        if not all_extensions():
+        origins = all_extensions()
+        if not origins:
             return result
-        # The parser of the added passes imports this module.
-        pipelines: Any = import_module("apass.pipelines.extensions")
-        extended: Pass[Any] = pipelines.extended(self.name, result)
+        extended: Pass[Any] = origins[0].extension.extend(self.name, result)
         return extended
 
     @property
     def _has_choice(self) -> bool:
         """Whether the option `extensions` is not one of the factory itself."""
         kinds = [parameter.kind for parameter in self.parameters.values()]
-        return _is_leaf(self.parameters) and EXTENSIONS not in self.parameters and _VAR_KEYWORD not in kinds
+        return "passes" not in self.parameters and EXTENSIONS not in self.parameters and _VAR_KEYWORD not in kinds
 
     def _named(self, pass_: Pass[Any], options: Mapping[str, Any], passes: tuple[Pass[Any], ...]) -> Pass[Any]:
         """Return `pass_` with a `spec` and children that `str()` and `==` use."""
@@ -302,7 +306,7 @@ class Recipe:
             # The factory may return the same object each time; do not change it for another name.
             pass_ = copy.copy(pass_)
         object.__setattr__(pass_, "spec", (self.name, dict(options)))
-        if _is_leaf(self.parameters):
+        if "passes" not in self.parameters:
             object.__setattr__(pass_, "registered_name", self.name)
         if not has_same_passes:
             # The factory may wrap the contained passes, but the text must show the ones that were written.
@@ -311,32 +315,14 @@ class Recipe:
 
 
 def _register(name: str, registrant: RegistrantT, *, provided: bool = False) -> RegistrantT:
-    if name and not BARE_WORD.fullmatch(name):
-        raise PassRegistrationError(
-            f"invalid name of a pass {name!r}; use letters, digits and any of . : / + - _, "
-            f"so that it can be written in a pipeline"
-        )
-    module, definition = getattr(registrant, "__module__", None), definition_in_session(registrant)
-    add_factory(name, _factory_of(registrant), module, provided=provided, definition=definition)
-    _remember_name(registrant, name)
-    return registrant
-
-
-def _remember_name(registrant: Any, name: str) -> None:
-    """Set the `registered_name` of a pass, or of a class of passes."""
+    add_factory(name, _factory_of(registrant), registrant, provided=provided)
     if _is_pass(registrant):
         if vars(registrant).get("registered_name") is None:
             object.__setattr__(registrant, "registered_name", name)
-    elif _is_pass_class(registrant) and _is_leaf(_parameters(registrant)):
+    # A combinator has a name of its own: disabling `Repeat` must not disable every Repeat.
+    elif _is_pass_class(registrant) and not takes_passes(registrant):
         registrant.registered_name = name
-
-
-def _is_leaf(parameters: Mapping[str, inspect.Parameter]) -> bool:
-    """Return whether passes are no combinators, by the parameters of their factory.
-
-    A combinator has a name of its own: disabling `Repeat` must not disable every Repeat.
-    """
-    return "passes" not in parameters
+    return registrant
 
 
 def _with_spec(
@@ -444,23 +430,3 @@ def _contains_added(pass_: Pass[Any]) -> bool:
 
 def _is_pass(value: object) -> TypeGuard[Pass[Any]]:
     return isinstance(value, Pass)
-
-
-@lru_cache(maxsize=1024)
-def _parameters(factory: Factory) -> Mapping[str, inspect.Parameter]:
-    """Return the named parameters of a factory; if they are unknown, `**options`."""
-    parameters: Mapping[str, inspect.Parameter]
-    try:
-        parameters = inspect.signature(factory).parameters
-    except (ValueError, TypeError):
-        return {"options": inspect.Parameter("options", inspect.Parameter.VAR_KEYWORD)}
-    if any(isinstance(parameter.annotation, str) for parameter in parameters.values()):
-        parameters = _evaluated(factory) or parameters
-    return {key: item for key, item in parameters.items() if item.kind is not item.VAR_POSITIONAL}
-
-
-def _evaluated(factory: Factory) -> Mapping[str, inspect.Parameter] | None:
-    try:
-        return inspect.signature(factory, eval_str=True).parameters
-    except Exception:  # an annotation may be any expression, and may use names imported under TYPE_CHECKING only
-        return None

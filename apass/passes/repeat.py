@@ -8,7 +8,6 @@ from apass.core.context import PassContext
 from apass.errors import PipelineCycleError
 from apass.passes.base import Pass
 from apass.passes.loop import Loop, module_key
-from apass.passes.registry import register_pass
 
 __all__ = ["Repeat"]
 
@@ -97,6 +96,3 @@ class Repeat(Loop[ModT]):
             f"pass {self.info.name!r} runs in a cycle of length {rounds - first_round}: round {rounds} returned "
             f"{first} again; remove the pass that undoes the work of another"
         )
-
-
-register_pass("Repeat", Repeat)

@@ -14,11 +14,12 @@ from apass.core.info import PassInfo
 from apass.core.instrument import NO_HOOKS
 from apass.core.run import RUN, RunCursor, current_run
 from apass.errors import CyclicRequirementError
-from apass.passes.base import Pass, check_passes, is_enabled
+from apass.passes.base import Pass, is_enabled
+from apass.passes.combinator import check_passes
 from apass.passes.contracts import is_settled
 from apass.passes.function_pass import FunctionPass
 from apass.passes.order import check_order
-from apass.passes.registry import get_required, register_pass
+from apass.passes.registry import get_required
 from apass.runner.execute import execute
 
 __all__ = ["Sequential"]
@@ -207,6 +208,3 @@ async def _run_required(owner: str, required: Sequence[str], mod: Any, scope: Pa
     finally:
         _RESOLVING.reset(token)
     return mod
-
-
-register_pass("Sequential", Sequential)

@@ -9,7 +9,6 @@ from apass.errors import PassDefinitionError, PipelineCycleError
 from apass.passes.base import Pass
 from apass.passes.conditional import holds
 from apass.passes.loop import Loop
-from apass.passes.registry import register_pass
 
 __all__ = ["While"]
 
@@ -77,6 +76,3 @@ class While(Loop[ModT]):
                 "last one allowed; set `times` to the rounds that it may take, or correct the predicate"
             )
         return mod
-
-
-register_pass("While", While)

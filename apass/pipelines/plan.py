@@ -12,7 +12,8 @@ from apass.core.instrument import find_hook, instrument_name
 from apass.core.named_callables import value_text
 from apass.errors import CyclicRequirementError
 from apass.passes.alternatives import Alternatives
-from apass.passes.base import Combinator, Pass, is_enabled
+from apass.passes.base import Pass, is_enabled
+from apass.passes.combinator import Combinator
 from apass.passes.conditional import If
 from apass.passes.first import First
 from apass.passes.loop import Loop

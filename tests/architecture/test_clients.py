@@ -47,7 +47,7 @@ OWN = {
 }
 """Names that a client of this distribution imports beside the public ones."""
 
-GROUPS = ("irs", "pass_modules", "config_modules", "model_conversions")
+GROUPS = ("irs", "passes", "executors", "pass_modules", "config_modules", "model_conversions")
 
 
 @pytest.mark.parametrize("folder", CORE)

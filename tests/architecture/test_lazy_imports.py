@@ -4,10 +4,13 @@ import ast
 import subprocess
 import sys
 from importlib import import_module
+from importlib.metadata import entry_points
+from inspect import isabstract
 from pathlib import Path
 
 import pytest
 
+import apass
 from tests.helpers.layers import LAZY_PACKAGES, MODULES, tree_of
 from tests.helpers.repository import ROOT
 
@@ -101,23 +104,11 @@ def test_lazy_name_is_the_object_of_its_module(package: str) -> None:
             assert (getattr(owner, name) is value, name in dir(owner)) == (True, True)
 
 
-def test_own_passes_are_listed_with_their_modules() -> None:
-    listed = next(
-        node.value
-        for node in tree_of("core.pass_factories").body
-        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "_UNLOADED"
-    )
-    assert listed is not None
-    registered = {
-        ast.literal_eval(node.args[0]): f"apass.{name}"
-        for name in MODULES
-        if name.startswith("passes.")
-        for node in ast.walk(tree_of(name))
-        if isinstance(node, ast.Call)
-        and ast.unparse(node.func) == "register_pass"
-        and isinstance(node.args[0], ast.Constant)
-    }
-    assert registered == ast.literal_eval(listed)
+def test_own_passes_are_entry_points() -> None:
+    public = {name: getattr(apass, name) for name in apass.__all__}
+    passes = {name: kind for name, kind in public.items() if isinstance(kind, type) and issubclass(kind, apass.Pass)}
+    offered = {point.name: point.load() for point in entry_points(group="apass.passes") if point.value[:6] == "apass."}
+    assert offered == {name: kind for name, kind in passes.items() if not isabstract(kind)}
 
 
 @pytest.mark.process

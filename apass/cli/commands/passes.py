@@ -132,7 +132,7 @@ def _names_of_ir(ir: str) -> list[str]:
     if pattern in patterns:
         patterns[pattern].load()
         return [pattern]
-    known = {name: ir_of(find_factory(name)) for name in list_passes()}
+    known = {name: ir_of(name, find_factory(name)) for name in list_passes()}
     names = [name for name, other in known.items() if other == ir]
     if not names:
         irs = sorted(

@@ -4,7 +4,6 @@ Functions are identified by their global names.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from importlib import import_module
 from operator import itemgetter
 from typing import Any, Final
 
@@ -183,8 +182,9 @@ class RelayAdapter:
     def strategy(self) -> Any:
         """Return a Hypothesis strategy for well-typed modules with a `main`."""
         # Hypothesis is needed in tests only, and this module is above the adapter.
-        programs: Any = import_module("apass.relay.testing.programs")
-        return programs.programs().map(itemgetter(0)).map(infer_module)
+        from apass.relay.testing.programs import programs
+
+        return programs().map(itemgetter(0)).map(infer_module)
 
     def isolate(self, mod: IRModule, names: Iterable[str]) -> IRModule:
         """Return a module of the named functions, with all data types.

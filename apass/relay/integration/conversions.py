@@ -1,6 +1,5 @@
 """The pass `relay.FromONNX`, which imports an ONNX model."""
 
-from importlib import import_module
 from typing import Any, Literal
 
 from anyio import to_thread
@@ -34,7 +33,9 @@ class FromONNX(ModulePass[Any]):
             OpNotImplementedError: if the importer does not support a part of the model.
 
         """
-        onnx_ir: Any = import_module("onnx_ir")
+        # onnx is an extra.
+        import onnx_ir
+
         if not isinstance(mod, onnx_ir.Model):
             raise AdapterError(f"pass 'relay.FromONNX' takes an onnx_ir.Model, got {type(mod).__name__}")
         return await to_thread.run_sync(imported_model, mod)

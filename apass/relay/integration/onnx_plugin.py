@@ -7,7 +7,6 @@ the names of its outputs are kept, and so is its metadata.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -30,7 +29,10 @@ _METADATA: Final = ("doc_string", "domain", "metadata_props", "model_version")
 
 def _names() -> Any:
     """Return the module with the names of attributes of `main`."""
-    return import_module("apass.relay.backend.onnx.model")
+    # The exporter needs onnx, an extra.
+    from apass.relay.backend.onnx import model
+
+    return model
 
 
 def _load(path: Path) -> IRModule:
@@ -42,8 +44,9 @@ def _load(path: Path) -> IRModule:
 
     """
     # The adapter has clear errors for files that are no models.
-    storage: Any = import_module("apass.adapters.onnx")
-    mod = imported_model(storage.load_model(path), {_names().EXTERNAL: 1} if storage.external_files(path) else {})
+    from apass.adapters.onnx import external_files, load_model
+
+    mod = imported_model(load_model(path), {_names().EXTERNAL: 1} if external_files(path) else {})
     _SOURCES[mod] = path
     return mod
 
@@ -62,16 +65,19 @@ def imported_model(source: Any, facts: Mapping[str, object] | None = None) -> IR
         OpNotImplementedError: if the importer does not support a part of it.
 
     """
-    storage: Any = import_module("apass.adapters.onnx")
-    onnx_ir: Any = import_module("onnx_ir")
-    frontend: Any = import_module("apass.relay.frontend")
+    # onnx is an extra.
+    import onnx_ir
+
+    from apass.adapters.onnx import model_proto
+    from apass.relay.frontend import from_onnx
+
     for output in source.graph.outputs:
         if output.type is not None and not isinstance(output.type, onnx_ir.TensorType):
             raise AdapterError(
                 f"output {output.name!r} of the model is no tensor, which Relay passes cannot keep; optimize the "
                 "model with passes of ONNX, such as onnx.Default"
             )
-    mod, _ = frontend.from_onnx(storage.model_proto(source), freeze_params=True)
+    mod, _ = from_onnx(model_proto(source), freeze_params=True)
     names = _names()
     attrs: dict[str, object] = {
         names.OUTPUTS: "\n".join(output.name for output in source.graph.outputs),
@@ -106,10 +112,13 @@ def exported_model(mod: IRModule, opset_version: int | None = None) -> Any:
         OpNotImplementedError: if a part of the module has no ONNX form.
 
     """
-    backend: Any = import_module("apass.relay.backend")
-    onnx_ir: Any = import_module("onnx_ir")
+    # onnx is an extra.
+    import onnx_ir
+
+    from apass.relay.backend import to_onnx
+
     name = mod["main"].attrs.get(_names().NAME)
-    proto = backend.to_onnx(mod, name=name if isinstance(name, str) else "main", opset_version=opset_version)
+    proto = to_onnx(mod, name=name if isinstance(name, str) else "main", opset_version=opset_version)
     model = onnx_ir.from_proto(proto)
     text = mod["main"].attrs.get(_names().METADATA)
     for field, value in json.loads(text).items() if isinstance(text, str) else ():
@@ -121,26 +130,31 @@ def exported_model(mod: IRModule, opset_version: int | None = None) -> Any:
 
 
 def _save(mod: IRModule, path: Path, prepared: Any) -> None:
-    storage: Any = import_module("apass.adapters.onnx")
-    storage.save_model(exported_model(mod), path, prepared, external=bool(mod["main"].attrs.get(_names().EXTERNAL)))
+    # onnx is an extra.
+    from apass.adapters.onnx import save_model
+
+    save_model(exported_model(mod), path, prepared, external=bool(mod["main"].attrs.get(_names().EXTERNAL)))
 
 
 async def _compare_outputs(before: IRModule, after: IRModule) -> Comparison:
     """Run the source model and the exported result on the same inputs, and compare."""
-    storage: Any = import_module("apass.adapters.onnx")
-    outputs: Any = import_module("apass.adapters.onnx.outputs")
+    # onnx is an extra.
+    from apass.adapters.onnx import load_model
+    from apass.adapters.onnx.outputs import compare_outputs
+
     path = _SOURCES.get(before)
-    original = exported_model(before) if path is None else storage.load_model(path)
-    verdict = await outputs.compare_outputs(original, exported_model(after), engines=("reference", "onnxruntime"))
+    original = exported_model(before) if path is None else load_model(path)
+    verdict = await compare_outputs(original, exported_model(after), engines=("reference", "onnxruntime"))
     text = f"outputs {verdict.status.value}" + (f": {verdict.reason}" if verdict.reason else "")
     return Comparison(verdict.changed, text)
 
 
 async def _measure(mods: Sequence[IRModule]) -> Sequence[Measures]:
     """Return the sizes and latencies of the exported modules."""
-    plugin: Any = import_module("apass.adapters.onnx.plugin")
-    measures: Sequence[Measures] = await plugin.PLUGIN.measure([exported_model(mod) for mod in mods])
-    return measures
+    # onnx is an extra.
+    from apass.adapters.onnx.plugin import PLUGIN
+
+    return await PLUGIN.measure([exported_model(mod) for mod in mods])
 
 
 THROUGH_RELAY: Final[IRPlugin[IRModule]] = replace(

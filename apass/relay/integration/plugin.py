@@ -1,9 +1,8 @@
 """The `IRPlugin` of Relay, and that of ONNX files that are converted to Relay."""
 
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from apass.core.ir_plugin import Comparison, IRPlugin, Proof
 from apass.relay.integration.adapter import ADAPTER
@@ -43,25 +42,28 @@ def _compare_outputs(before: IRModule, after: IRModule) -> Comparison:
 
 async def _prove_equal(before: IRModule, after: IRModule) -> Proof:
     """Search for a proof that the main functions compute the same."""
-    solver: Any = import_module("apass.external.solver")
+    # Few runs prove anything.
+    from apass.external.solver import prove_in_worker
+
     data = ADAPTER.dumps(before), ADAPTER.dumps(after)
-    proof: Proof = await solver.prove_in_worker("apass.relay.equivalence.search", *data)
-    return proof
+    return await prove_in_worker("apass.relay.equivalence.search", *data)
 
 
 def _load_onnx(path: Path) -> IRModule:
     """Read an ONNX model, with its weights as constants."""
     # Relay without ONNX does not need these modules.
-    frontend: Any = import_module("apass.relay.frontend")
-    mod, _ = frontend.from_onnx(path, freeze_params=True)
+    from apass.relay.frontend import from_onnx
+
+    mod, _ = from_onnx(path, freeze_params=True)
     return infer_module(mod)
 
 
 def onnx_companions(path: Path) -> list[Path]:
     """Return the files with the external data of an ONNX model."""
-    storage: Any = import_module("apass.adapters.onnx")
-    files: list[Path] = storage.external_files(path)
-    return files
+    # onnx is an extra.
+    from apass.adapters.onnx import external_files
+
+    return external_files(path)
 
 
 PLUGIN: Final = IRPlugin(

@@ -1,16 +1,17 @@
 """The pass `onnx.FromRelay`, which exports a module of Relay."""
 
-from importlib import import_module
 from typing import Any, Literal
 
-import onnx_ir as ir
 from anyio import to_thread
 
+from apass.adapters.onnx.plugin import PLUGIN
 from apass.core.context import PassContext
 from apass.core.info import PassInfo
 from apass.errors import AdapterError
 from apass.passes.base import ModulePass
 from apass.passes.registry import provide_pass
+from apass.relay.integration.onnx_plugin import exported_model
+from apass.relay.ir.module import IRModule
 
 __all__ = ["FromRelay"]
 
@@ -26,13 +27,13 @@ class FromRelay(ModulePass[Any]):
 
     info: PassInfo = PassInfo(0, "onnx.FromRelay")
     cacheable: bool | Literal["module"] = True
-    result_type = ir.Model
+    result_type = PLUGIN.module_type
 
     def __init__(self, opset_version: int | None = None) -> None:
         self.opset_version = opset_version
         """The version of ONNX's operators."""
 
-    async def transform_module(self, mod: Any, ctx: PassContext) -> ir.Model:
+    async def transform_module(self, mod: Any, ctx: PassContext) -> Any:
         """Return the ONNX model.
 
         Raises:
@@ -40,12 +41,9 @@ class FromRelay(ModulePass[Any]):
             OpNotImplementedError: if a part of the module has no ONNX form.
 
         """
-        # ONNX without Relay does not need these modules.
-        plugin: Any = import_module("apass.relay.integration.onnx_plugin")
-        if not isinstance(mod, plugin.THROUGH_RELAY.module_type):
+        if not isinstance(mod, IRModule):
             raise AdapterError(f"pass 'onnx.FromRelay' takes an apass.relay.IRModule, got {type(mod).__name__}")
-        model: ir.Model = await to_thread.run_sync(plugin.exported_model, mod, self.opset_version)
-        return model
+        return await to_thread.run_sync(exported_model, mod, self.opset_version)
 
 
 provide_pass("onnx.FromRelay")(FromRelay)
