@@ -13,7 +13,8 @@ from typing import Any
 import onnx
 
 import apass
-from apass.adapters.tvm import IRModule, tvm
+from apass.adapters.tvm import IRModule
+from apass.adapters.tvm.library import tvm
 from benchmarks.area import Benchmark, main
 from benchmarks.measure import compare
 

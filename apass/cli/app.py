@@ -71,7 +71,9 @@ app: Final = typer.Typer(
 def _show_version(requested: bool) -> None:
     if requested:
         # Reading the version takes milliseconds, which the other commands need not spend.
-        typer.echo(f"apass {import_module('apass.util.version').__version__}")
+        from apass.util.version import __version__
+
+        typer.echo(f"apass {__version__}")
         raise typer.Exit
 
 

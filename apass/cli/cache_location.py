@@ -4,10 +4,9 @@ import os
 import warnings
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, cast
+from typing import Final, Self
 
 from apass.core.store import SharedStore, StoreInfo
 from apass.errors import InputError, StoreError, StoreWarning
@@ -98,7 +97,10 @@ def store_at(location: str) -> SharedStore:
 
     """
     if location.startswith(_REDIS):
-        return cast("SharedStore", import_module("apass.stores.redis").RedisStore(location))
+        # Most caches are files, and the client of Redis is an extra.
+        from apass.stores.redis import RedisStore
+
+        return RedisStore(location)
     path = default_path() if location == DEFAULT else Path(location)
     if path.is_dir():
         raise InputError(f"the cache {str(path)!r} is a folder; name a file, such as {str(path / 'results.db')!r}")

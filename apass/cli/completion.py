@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
 __all__ = ["complete_format", "complete_pass", "complete_pipeline"]
 
@@ -17,8 +16,9 @@ def complete_pass(incomplete: str) -> Iterator[str]:
     Passes of `--load` are missing, because completion must not run files of the user.
     """
     # Imported here: every command imports this module, and the providers of passes are slow to import.
-    registry: Any = import_module("apass.passes.registry")
-    yield from (name for name in registry.list_passes() if name.startswith(incomplete))
+    from apass.passes.registry import list_passes
+
+    yield from (name for name in list_passes() if name.startswith(incomplete))
 
 
 def complete_pipeline(incomplete: str) -> Iterator[str]:
@@ -34,6 +34,8 @@ def complete_pipeline(incomplete: str) -> Iterator[str]:
 
 def complete_format(incomplete: str) -> Iterator[str]:
     """Iterate over the model formats that start with `incomplete`."""
-    formats: Any = import_module("apass.batch.formats")
-    names = (suffix.removeprefix(".") for suffix in formats.suffixes())
+    # Every command imports this module.
+    from apass.batch.formats import suffixes
+
+    names = (suffix.removeprefix(".") for suffix in suffixes())
     yield from (name for name in names if name.startswith(incomplete))

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any, Final, Self
@@ -90,13 +89,14 @@ class _Bar:
 
     def __init__(self, terminal: Console, total: int) -> None:
         # In a pipe or a file, there is no bar.
-        rich: Any = import_module("rich.progress")
-        self.progress = rich.Progress(
-            rich.TextColumn("[bold]{task.description}"),
-            rich.BarColumn(),
-            rich.MofNCompleteColumn(),
-            rich.TimeElapsedColumn(),
-            rich.TextColumn("{task.fields[phases]}"),
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self.progress = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[phases]}"),
             console=terminal,
             transient=True,
         )

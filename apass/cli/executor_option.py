@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from importlib import import_module
 from typing import Any, Final, cast
 
 from apass.core.executor import Executor, executor_in_force
@@ -43,8 +42,10 @@ def executor_scope(text: str | None, unsupported: Mapping[str, str]) -> Executor
         address = text.removeprefix(DASK) if text.startswith(DASK) else None
         if address == "":
             raise InputError(f"--executor {text} has no scheduler address; write {DASK}HOST:PORT, or dask")
-        dask: Any = import_module("apass.executors.dask")
-        return cast("ExecutorScope", dask.DaskExecutor(address and f"tcp://{address}"))
+        # Dask is an extra, and slow to import.
+        from apass.executors.dask import DaskExecutor
+
+        return cast("ExecutorScope", DaskExecutor(address and f"tcp://{address}"))
     if text not in _NAMES:
         hint = did_you_mean(text, _NAMES) or f"; expected {', '.join(_NAMES)} or {DASK}HOST:PORT"
         raise InputError(f"unknown executor {text!r}{hint}")

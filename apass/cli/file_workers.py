@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequenc
 from contextlib import asynccontextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final, cast
@@ -150,8 +149,10 @@ async def _optimize_batch(work: FileWork, mark: str, jobs: Sequence[Job]) -> _Re
     ctx = PassContext.current()
     store: Any = None
     if work.cache is not None:
-        location: Any = import_module("apass.cli.cache_location")
-        store = location.OptionalStore(location.store_at(work.cache))
+        # Few runs have a cache.
+        from apass.cli.cache_location import OptionalStore, store_at
+
+        store = OptionalStore(store_at(work.cache))
         # A cached result would hide its passes from an instrument.
         trail = [one for one in ctx.instruments if isinstance(one, Trail)]
         ctx = ContextMessage.of(ctx).open(trail, ctx.diag_ctx, store)

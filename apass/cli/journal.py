@@ -5,7 +5,6 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, fields
 from hashlib import file_digest
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeGuard, cast
 
@@ -106,10 +105,11 @@ def file_journal(
         yield None
         return
     # Most runs have no journal.
-    batch: Any = import_module("apass.batch.journal")
-    description = batch.describe_run(passes, context, **{"--verify-outputs": verify if verify != "off" else False})
+    from apass.batch.journal import Journal, OpenJournal, describe_run
+
+    description = describe_run(passes, context, **{"--verify-outputs": verify if verify != "off" else False})
     try:
-        opened = batch.OpenJournal(batch.Journal(path), description)
+        opened = OpenJournal(Journal(path), description)
     except OSError as error:  # that of a full disk names no file
         raise JournalError(f"the journal {str(path)!r} cannot be written: {error.strerror}") from error
     with closing(opened) as journal:

@@ -1,7 +1,6 @@
 """`--server` and `--token`: the server of a command, and its client."""
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Annotated, Any, Final
 
 import typer
@@ -82,9 +81,10 @@ def client_of(options: ServerOptions, *, retry_seconds: float | None = None) -> 
 
     """
     # Imported late, so that `--help` works without httpx.
-    client: Any = import_module("apass.service.client")
+    from apass.service.client import Client
+
     seconds = options.patience if retry_seconds is None else retry_seconds
-    return client.Client(options.server, token=options.token, retry_seconds=seconds)
+    return Client(options.server, token=options.token, retry_seconds=seconds)
 
 
 async def check_server(options: ServerOptions, *scopes: str) -> frozenset[str]:

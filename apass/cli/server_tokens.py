@@ -3,7 +3,6 @@
 import json
 import os
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -71,8 +70,10 @@ def tokens_of(options: TokenOptions) -> Any:
             f"--token-file {options.token_file} does not exist; "
             f"create it with --new-token TENANT --token-file {options.token_file}"
         )
-    auth: Any = import_module("apass.service.http.auth")
-    tokens: Any = auth.Tokens.read(options.token_file)
+    # Starlette is not needed for `--help`.
+    from apass.service.http.auth import Tokens
+
+    tokens: Any = Tokens.read(options.token_file)
     if not len(tokens):
         raise InputError(f"--token-file {options.token_file} has no token; add one with --new-token TENANT")
     return tokens
@@ -88,19 +89,21 @@ def add_token(options: TokenOptions, tenant: str) -> None:
     path = options.token_file
     if path is None:
         raise InputError("--new-token needs a file for the hash of the token; add --token-file FILE")
-    auth: Any = import_module("apass.service.http.auth")
+    # Starlette is not needed for `--help`.
+    from apass.service.http.auth import Tokens, TokenScope, new_token
+
     scopes = [word.strip() for word in (options.scope or "submit,read").split(",") if word.strip()]
-    known = [str(scope) for scope in auth.TokenScope]
+    known = [str(scope) for scope in TokenScope]
     for scope in scopes:
         if scope not in known:
             raise InputError(f"--scope: unknown scope {scope!r}{did_you_mean(scope, known, listing='scopes are ')}")
     try:
-        secret, token = auth.new_token(tenant, scopes)
+        secret, token = new_token(tenant, scopes)
     except ValueError as error:
         raise InputError(str(error)) from None
     text = ""
     if path.exists():
-        auth.Tokens.read(path)
+        Tokens.read(path)
         text = path.read_text("utf-8")
         text += "" if not text or text.endswith("\n") else "\n"
     else:

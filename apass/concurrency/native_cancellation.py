@@ -7,7 +7,6 @@ every checkpoint. Trio has no such thing.
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar
 from gc import get_referents
-from importlib import import_module
 from typing import Any
 from weakref import ReferenceType, ref
 
@@ -99,8 +98,12 @@ async def _finish(context: Context | None, work: Coroutine[Any, Any, None]) -> N
 
 def _native_task() -> Any:
     """Return the current task of asyncio, or None on another event loop."""
-    is_native = anyio.get_cancelled_exc_class().__module__.startswith("asyncio")
-    return import_module("asyncio").current_task() if is_native else None
+    if not anyio.get_cancelled_exc_class().__module__.startswith("asyncio"):
+        return None
+    # On Trio, it is not needed.
+    import asyncio
+
+    return asyncio.current_task()
 
 
 def _current_context(task: Any) -> Context | None:

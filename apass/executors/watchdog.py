@@ -2,11 +2,9 @@
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from functools import cache
-from importlib import import_module
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Final
+from typing import Final
 
 import anyio
 
@@ -79,12 +77,15 @@ class Watchdog:
         if self._limit is None or self._path is None:
             yield
             return
+        # Subinterpreters cannot import it.
+        import faulthandler
+
         with self._reports.item(), Path(self._path).open("w") as file:
-            _faulthandler().dump_traceback_later(self._limit, exit=True, file=file)
+            faulthandler.dump_traceback_later(self._limit, exit=True, file=file)
             try:
                 yield
             finally:
-                _faulthandler().cancel_dump_traceback_later()
+                faulthandler.cancel_dump_traceback_later()
 
 
 class Patience:
@@ -149,9 +150,3 @@ class Messages:
                 self._on_message(message[len(OF_FUNCTION) :])
         elif self._patience is not None:
             self._patience.on_message(message)
-
-
-@cache
-def _faulthandler() -> Any:
-    """Import `faulthandler` on first use: subinterpreters cannot import it."""
-    return import_module("faulthandler")

@@ -3,12 +3,10 @@
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
 from os import getpid
 from threading import Lock
 from time import perf_counter
-from typing import Any, Final
+from typing import Final
 
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
@@ -81,10 +79,13 @@ class PassMemoryInstrument(Displayed):
 
     def enter_pass_ctx(self) -> None:
         """Start tracing, unless it is active."""
+        # Not at the top: the interpreters of an executor cannot import it.
+        import tracemalloc
+
         with self._lock:
             self._entered += 1
-            if not _tracemalloc().is_tracing():
-                _tracemalloc().start(1)
+            if not tracemalloc.is_tracing():
+                tracemalloc.start(1)
                 self._has_started = True
 
     def exit_pass_ctx(self) -> None:
@@ -92,7 +93,10 @@ class PassMemoryInstrument(Displayed):
         with self._lock:
             self._entered -= 1
             if self._entered == 0 and self._has_started:
-                _tracemalloc().stop()
+                # See `enter_pass_ctx`.
+                import tracemalloc
+
+                tracemalloc.stop()
                 self._has_started = False
                 self._marks.clear()
 
@@ -195,10 +199,13 @@ class PassMemoryInstrument(Displayed):
 
     def _mark(self, now: float) -> None:
         """Record the memory in use now, and the peak since the previous mark."""
-        if not _tracemalloc().is_tracing():
+        # See `enter_pass_ctx`.
+        import tracemalloc
+
+        if not tracemalloc.is_tracing():
             return
-        current, peak = _tracemalloc().get_traced_memory()
-        _tracemalloc().reset_peak()
+        current, peak = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
         self._marks.append(_Mark(now, current, peak))
 
     def _marks_around(self, start: float, end: float) -> tuple[Sequence["_Mark"], Sequence["_Mark"]]:
@@ -295,12 +302,3 @@ def _render(memories: Iterable[PassMemory]) -> str:
 
 def _mib(size: int) -> str:
     return f"{size / 2**20:.3f}"
-
-
-@cache
-def _tracemalloc() -> Any:
-    """Return the `tracemalloc` module.
-
-    It is imported on first use, because an executor's interpreters must not import it.
-    """
-    return import_module("tracemalloc")

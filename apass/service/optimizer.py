@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from time import time
 from types import TracebackType
@@ -881,5 +880,7 @@ def job_store(choice: JobStore | Path | str | None) -> JobStore:
     if not isinstance(choice, str | Path):
         check_methods("store", choice, "a path, a URL or a JobStore", "add", "find_done")
         return choice
-    opened: JobStore = import_module("apass.service.sql_jobs").SqlJobStore(choice)
-    return opened
+    # A store in memory does not need SQLAlchemy.
+    from apass.service.sql_jobs import SqlJobStore
+
+    return SqlJobStore(choice)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final, Protocol
@@ -226,7 +225,10 @@ def _address_space() -> int:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
     except (OSError, ValueError):
         return 0
-    return pages * int(import_module("resource").getpagesize())
+    # Windows does not have it.
+    import resource
+
+    return pages * resource.getpagesize()
 
 
 @contextmanager
@@ -236,7 +238,9 @@ def _limited_memory(size: int) -> Generator[None]:
     The process may have other work later, of other parts of the program.
     """
     try:
-        resource: Any = import_module("resource")
+        # Windows does not have it.
+        import resource
+
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (size if hard < 0 else min(size, hard), hard))
     except (ImportError, ValueError, OSError):

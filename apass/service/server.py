@@ -7,7 +7,6 @@ import socket
 import stat
 from collections.abc import Awaitable, Callable, Coroutine, Generator, MutableMapping
 from contextlib import contextmanager, nullcontext, suppress
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -308,7 +307,9 @@ def _without_cancellations(logger: logging.Logger) -> Generator[None]:
 async def _serve_with_hypercorn(
     app: AsgiApp, sock: socket.socket, stop: anyio.Event, grace: float, task_status: TaskStatus[None]
 ) -> None:
-    serve_on_trio: Any = import_module("apass.service.trio_server").serve_on_trio
+    # Trio and hypercorn are needed for this event loop only.
+    from apass.service.trio_server import serve_on_trio
+
     name: Any = sock.getsockname()
     app = _with_server(app, name) if isinstance(name, str) else app
     await serve_on_trio(

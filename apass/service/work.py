@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
@@ -132,7 +131,10 @@ async def run_work(work: Work, emit: Emit, *, store: Store | None = None, execut
         _EventSender(emit, functions=work.options.functions, texts=TextEncoder() if work.options.texts else None)
     ]
     if work.options.report:
-        report = import_module("apass.instruments.report.instrument").ReportInstrument(work.name)
+        # Few jobs write a report.
+        from apass.instruments.report.instrument import ReportInstrument
+
+        report = ReportInstrument(work.name)
         instruments.append(report)
     changes = ChangeLog()
     token = CHANGES.set(changes)
@@ -403,8 +405,10 @@ def _report_data(report: Any, remove_paths: Callable[[str], str]) -> bytes:
         )
         for name, failure in record.failures.items()
     }
-    data: bytes = import_module("apass.instruments.report.page").page_data(replace(record, failures=failures))
-    return data
+    # Few jobs write a report.
+    from apass.instruments.report.page import page_data
+
+    return page_data(replace(record, failures=failures))
 
 
 @pass_instrument

@@ -6,7 +6,6 @@ import re
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -248,16 +247,17 @@ def _setting(key: str, value: str, path: Path) -> Any:
 def _filecheck(path: Path, text: str, options: list[str]) -> str:
     """Return the message of FileCheck; empty if all directives are satisfied."""
     try:
-        inputs, matcher, parsing, parser = (
-            import_module(f"filecheck.{name}") for name in ("finput", "matcher", "options", "parser")
-        )
+        from filecheck.finput import FInput
+        from filecheck.matcher import Matcher
+        from filecheck.options import parse_argv_options
+        from filecheck.parser import Parser
     except ImportError as error:
         raise MissingExtraError(f"RUN lines need filecheck ({error}): pip install 'apass[testing]'") from error
     try:
-        parsed = parsing.parse_argv_options(["filecheck", *options, str(path)])
+        parsed = parse_argv_options(["filecheck", *options, str(path)])
     except (RuntimeError, TypeError) as error:
         raise CaseError(f"{path} has invalid options of FileCheck, {' '.join(options)}: {error}") from None
-    matching = matcher.Matcher(parsed, inputs.FInput("result", text), parser.Parser.from_opts(parsed))
+    matching = Matcher(parsed, FInput("result", text), Parser.from_opts(parsed))
     matching.stderr = io.StringIO()
     failed = matching.run()
     return _COLOR.sub("", matching.stderr.getvalue()).strip() or "FileCheck failed" if failed else ""

@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from importlib import import_module
 from math import inf, isinf, nextafter
 from random import Random
 from selectors import DefaultSelector, SelectorKey
@@ -104,11 +103,10 @@ class _Selector(DefaultSelector):
 
 def _trio_clock() -> object:
     try:
-        testing: Any = import_module("trio.testing")
+        from trio.testing import MockClock
     except ImportError as error:
         raise MissingExtraError(f"the event loop 'trio' needs trio ({error}): pip install 'apass[trio]'") from error
-    clock: object = testing.MockClock(autojump_threshold=0)
-    return clock
+    return MockClock(autojump_threshold=0)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ pytest loads it in every project of an environment, so it imports nothing before
 
 from argparse import ArgumentError
 from collections.abc import Generator, Iterator
-from importlib import import_module
 from pathlib import Path
 from traceback import format_exception
 from typing import Any
@@ -51,9 +50,11 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     option = parent.config.option
     if not (getattr(option, "apass", False) or getattr(option, "apass_update", False)):
         return None
-    cases: Any = import_module("apass.testing.cases")
-    is_case = file_path.suffix == cases.CASE_SUFFIX
-    if not is_case and not cases.has_run_lines(file_path):
+    # pytest loads this plug-in in every project that has apass installed.
+    from apass.testing.cases import CASE_SUFFIX, has_run_lines
+
+    is_case = file_path.suffix == CASE_SUFFIX
+    if not is_case and not has_run_lines(file_path):
         return None
     file: Any = CaseFile if is_case else CheckedFile
     collector: pytest.Collector = file.from_parent(parent, path=file_path)
@@ -71,8 +72,10 @@ class CaseFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """Iterate over the one test."""
-        cases: Any = import_module("apass.testing.cases")
-        case = _parsed(cases.Case.read, self.path)
+        # pytest loads this plug-in in every project that has apass installed.
+        from apass.testing.cases import Case
+
+        case = _parsed(Case.read, self.path)
         yield _item(self, case.pipeline, case)
 
 
@@ -81,8 +84,10 @@ class CheckedFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """Iterate over the tests, one for each RUN line."""
-        cases: Any = import_module("apass.testing.cases")
-        for line in cases.read_run_lines(self.path):
+        # pytest loads this plug-in in every project that has apass installed.
+        from apass.testing.cases import read_run_lines
+
+        for line in read_run_lines(self.path):
             yield _item(self, line.text, line)
 
 
@@ -104,8 +109,11 @@ class CaseItem(pytest.Item):
 
         The sources that pytest shows would be those of pytest and of the kit.
         """
-        error, errors = excinfo.value, import_module("apass.errors")
-        if isinstance(error, AssertionError | errors.ApassError):
+        # pytest loads this plug-in in every project that has apass installed.
+        from apass.errors import ApassError
+
+        error = excinfo.value
+        if isinstance(error, AssertionError | ApassError):
             return "\n".join([str(error), *getattr(error, "__notes__", [])])
         frames = excinfo.tb
         while frames.tb_next is not None and frames.tb_frame.f_code.co_filename != __file__:
@@ -139,9 +147,11 @@ def idle_clock(anyio_backend: Any, request: pytest.FixtureRequest) -> Generator[
     See `apass.testing.idle_clock`. Async fixtures of the test start the event loop before, with a real clock: let the
     fixture `anyio_backend` return the value of `apass.testing.idle_clock` for them.
     """
-    event_loops: Any = import_module("apass.testing.event_loops")
+    # pytest loads this plug-in in every project that has apass installed.
+    from apass.testing.event_loops import idle_clock
+
     name = anyio_backend if isinstance(anyio_backend, str) else anyio_backend[0]
-    with event_loops.idle_clock(name) as backend:
+    with idle_clock(name) as backend:
         # The runner of anyio reads the backend from here when the test starts.
         item: Any = request.node
         item.funcargs["anyio_backend"] = backend

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import apass
-from apass.adapters.tvm import from_script, tvm
+from apass.adapters.tvm import from_script
+from apass.adapters.tvm.library import tvm
 from tests.conformance.player import BoomError, Player, Scenario
 
 __all__ = ["TVMPlayer"]

@@ -12,7 +12,8 @@ import anyio
 import anyio.from_thread
 import onnx
 
-from apass.adapters.tvm import IRModule, from_script, tvm
+from apass.adapters.tvm import IRModule, from_script
+from apass.adapters.tvm.library import tvm
 
 __all__ = ["ONNX_MODELS", "Pausing", "from_onnx", "light_models", "mixed", "shared", "skipped"]
 

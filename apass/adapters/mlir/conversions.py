@@ -1,6 +1,5 @@
 """The passes between MLIR and other IRs, such as `mlir.ToLLVM`."""
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -27,9 +26,11 @@ class _Translation(ModulePass[Any]):
 
     def __init__(self) -> None:
         try:
-            self._llvm: Any = import_module("apass.adapters.llvm")
+            # Other passes of MLIR do not need llvmlite.
+            from apass.adapters import llvm
         except MissingExtraError as error:
             raise MissingExtraError(f"pass {self.info.name!r} uses modules of LLVM: {error}") from error
+        self._llvm = llvm
         mlir_opt = find_mlir_opt()
         program = find_tool(mlir_opt, _TRANSLATE)
         if program is None:
@@ -104,10 +105,12 @@ class FromXDSL(ModulePass[Any]):
             AdapterError: if `mod` is no module of xDSL.
 
         """
-        xdsl: Any = import_module("apass.adapters.xdsl")
-        if not isinstance(mod, xdsl.ModuleOp):
+        # xDSL is another extra.
+        from apass.adapters.xdsl import ADAPTER, ModuleOp
+
+        if not isinstance(mod, ModuleOp):
             raise AdapterError(f"pass 'mlir.FromXDSL' takes a ModuleOp of xDSL, got {type(mod).__name__}")
-        return MLIRModule(xdsl.ADAPTER.dumps(mod).decode())
+        return MLIRModule(ADAPTER.dumps(mod).decode())
 
 
 provide_pass("mlir.ToLLVM")(ToLLVM)

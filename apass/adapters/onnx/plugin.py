@@ -1,8 +1,7 @@
 """The `IRPlugin` of ONNX."""
 
 from collections.abc import Sequence
-from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
 from apass.core.ir_plugin import Comparison, IRPlugin, Measures
 from apass.errors import AdapterError, MissingExtraError
@@ -17,18 +16,21 @@ __all__ = ["PLUGIN"]
 async def _compare_outputs(before: ir.Model, after: ir.Model) -> Comparison:
     """Run both models on the same random inputs in worker processes, and compare."""
     # The evaluators take longer to import than all of onnx_ir.
-    outputs: Any = import_module("apass.adapters.onnx.outputs")
-    verdict = await outputs.compare_outputs(before, after, engines=("reference", "onnxruntime"))
+    from apass.adapters.onnx.outputs import compare_outputs
+
+    verdict = await compare_outputs(before, after, engines=("reference", "onnxruntime"))
     text = f"outputs {verdict.status.value}" + (f": {verdict.reason}" if verdict.reason else "")
     return Comparison(verdict.changed, text)
 
 
 async def _measure(mods: Sequence[ir.Model]) -> list[Measures]:
     """Return the sizes of models, and their latencies if onnxruntime runs them."""
-    costs: Any = import_module("apass.adapters.onnx.costs")
-    sizes = [await costs.count_bytes(mod) for mod in mods]
+    # Few runs measure costs.
+    from apass.adapters.onnx.costs import count_bytes, measure_latencies
+
+    sizes = [await count_bytes(mod) for mod in mods]
     try:
-        measured = await costs.measure_latencies(mods)
+        measured = await measure_latencies(mods)
     except (AdapterError, MissingExtraError) as error:
         return [Measures(size, None, str(error)) for size in sizes]
     return [

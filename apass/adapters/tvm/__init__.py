@@ -6,29 +6,28 @@ The functions of a module are its Relax functions and its TIR functions. Extern 
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from importlib import import_module
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
+from apass.adapters.tvm.library import (
+    FUNCTIONS,
+    BaseFunc,
+    IRModule,
+    functions_of,
+    relax,
+    s_tir,
+    short_reason,
+    tirx,
+    tvm,
+    tvm_ffi,
+)
+from apass.adapters.tvm.nodes import function_nodes, with_spans
+from apass.adapters.tvm.reductions import shrinkings
 from apass.core.adapter import FunctionKind
 from apass.core.nodes import Node
-from apass.errors import AdapterError, MissingExtraError, VerifyError
+from apass.errors import AdapterError, VerifyError
 from apass.util.delta_debugging import Shrinking
 
-try:
-    tvm: Any = import_module("tvm")
-    tvm_ffi: Any = import_module("tvm_ffi")
-    _relax: Any = import_module("tvm.relax")
-    _tirx: Any = import_module("tvm.tirx")
-    _s_tir: Any = import_module("tvm.s_tir")
-except ImportError as _error:
-    raise MissingExtraError(f"modules of TVM need apache-tvm ({_error}): pip install 'apass[tvm]'") from _error
-
 __all__ = ["ADAPTER", "BaseFunc", "IRModule", "TVMAdapter", "from_script", "short_reason", "to_script"]
-
-IRModule: TypeAlias = Any
-"""A `tvm.IRModule`. TVM has no types that a type checker could use."""
-BaseFunc: TypeAlias = Any
-"""A `tvm.relax.Function` or a `tvm.tirx.PrimFunc`."""
 
 SKIP: Final = "SkipOptimization"
 """The attribute of functions to skip. TVM 0.27 itself ignores it."""
@@ -54,19 +53,17 @@ class TVMAdapter:
 
         The order of a module's own mapping depends on how it was made.
         """
-        for var, func in mod.functions_items():
-            if isinstance(func, _FUNCTIONS):
-                yield var.name_hint, func
+        return functions_of(mod)
 
     def get(self, mod: IRModule, name: str) -> BaseFunc:
         """Return one function."""
-        if name not in mod or not isinstance(func := mod[name], _FUNCTIONS):
+        if name not in mod or not isinstance(func := mod[name], FUNCTIONS):
             raise KeyError(name)
         return func
 
     def kind(self, func: BaseFunc) -> FunctionKind:
         """Return `"prim_func"` for a TIR function, and `"function"` for one of Relax."""
-        return "prim_func" if isinstance(func, _tirx.PrimFunc) else "function"
+        return "prim_func" if isinstance(func, tirx.PrimFunc) else "function"
 
     def replace(self, mod: IRModule, updates: Mapping[str, BaseFunc]) -> IRModule:
         """Return a clone of `mod` with the functions of `updates`.
@@ -77,7 +74,7 @@ class TVMAdapter:
         """
         result = mod.clone()
         for name, func in updates.items():
-            if not isinstance(func, _FUNCTIONS):
+            if not isinstance(func, FUNCTIONS):
                 kind = type(func).__name__
                 raise AdapterError(f"function {name!r} must be a relax.Function or a tirx.PrimFunc, got {kind}")
             if name not in mod:
@@ -146,9 +143,9 @@ class TVMAdapter:
 
         """
         try:
-            _relax.analysis.well_formed(mod)
+            relax.analysis.well_formed(mod)
             for name, func in self.functions(mod):
-                if isinstance(func, _tirx.PrimFunc):
+                if isinstance(func, tirx.PrimFunc):
                     _verify_prim_func(name, func)
         except VerifyError:
             raise
@@ -214,25 +211,19 @@ class TVMAdapter:
 
         They are named after their variables or blocks. A location is the span of the bound value.
         """
-        bindings: Any = import_module("apass.adapters.tvm.nodes")
-        yield from bindings.function_nodes(func)
+        return function_nodes(func)
 
     def with_locations(self, mod: IRModule) -> IRModule:
         """Return a module in which each call of a Relax function has a span."""
-        bindings: Any = import_module("apass.adapters.tvm.nodes")
-        return bindings.with_spans(mod)
+        return with_spans(mod)
 
     def shrinkings(self, mod: IRModule) -> Iterator[Shrinking[IRModule]]:
         """Iterate over the parts that can be removed: functions and parts of them."""
-        reductions: Any = import_module("apass.adapters.tvm.reductions")
-        yield from reductions.shrinkings(mod)
+        return shrinkings(mod)
 
 
 ADAPTER: Final = TVMAdapter()
 """The shared adapter; it has no state."""
-
-_FUNCTIONS: Final = (_relax.Function, _tirx.PrimFunc)
-
 
 _IMPORT: Final = re.compile(r"^(?=(?:from|import) tvm\b)", re.MULTILINE)
 
@@ -267,22 +258,15 @@ def is_equal(a: object, b: object) -> bool:
     return bool(tvm_ffi.structural_equal(a, b, map_free_vars=True))
 
 
-def short_reason(error: BaseException) -> str:
-    """Return the message of an error of TVM in one line, without its C++ traceback."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    message = next((line for line in lines if not line.startswith(("Traceback", "File ", "["))), "")
-    return f"{type(error).__name__}: {message}" if message else type(error).__name__
-
-
 def _is_module(x: object) -> bool:
     return isinstance(x, tvm.IRModule)
 
 
 def _verify_prim_func(name: str, func: BaseFunc) -> None:
     try:
-        has_blocks = _s_tir.analysis.verify_well_formed(func, assert_mode=False)
+        has_blocks = s_tir.analysis.verify_well_formed(func, assert_mode=False)
         if not has_blocks:
-            _tirx.analysis.verify_well_formed(func, assert_mode=True)
+            tirx.analysis.verify_well_formed(func, assert_mode=True)
     except Exception as error:  # TVM raises errors of many types
         raise VerifyError(f"TIR function {name!r} is not valid: {short_reason(error)}") from None
 
@@ -296,6 +280,6 @@ def _constants(x: IRModule | BaseFunc) -> list[Any]:
             found.append(node)
 
     for func in [func for _, func in x.functions_items()] if _is_module(x) else [x]:
-        if isinstance(func, _relax.Function):
-            _relax.analysis.post_order_visit(func, visit)
+        if isinstance(func, relax.Function):
+            relax.analysis.post_order_visit(func, visit)
     return found

@@ -8,10 +8,11 @@ from typing import Any, ClassVar, Final, Never
 import anyio
 from anyio import from_thread
 
-from apass.adapters.tvm import ADAPTER, BaseFunc, IRModule, tvm, tvm_ffi
+from apass.adapters.tvm import ADAPTER
 from apass.adapters.tvm.concurrency import is_concurrent, is_local
 from apass.adapters.tvm.execution import CONFIG_PREFIX, current_call, run_in_thread, run_plain
 from apass.adapters.tvm.grouping import Step, part_of, run_steps
+from apass.adapters.tvm.library import BaseFunc, IRModule, tvm, tvm_ffi
 from apass.core.adapter import FunctionKind
 from apass.core.changes import CHANGES
 from apass.core.context import PassContext, current_scope

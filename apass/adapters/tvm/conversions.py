@@ -4,9 +4,9 @@ import re
 from importlib import import_module
 from typing import Any, Final, Literal
 
-from apass.adapters.tvm import IRModule, short_reason, tvm
 from apass.adapters.tvm.bridge import check_module
 from apass.adapters.tvm.execution import call_in_thread
+from apass.adapters.tvm.library import IRModule, short_reason, tvm
 from apass.core.context import PassContext
 from apass.core.info import PassInfo
 from apass.errors import AdapterError, MissingExtraError
@@ -46,7 +46,9 @@ class FromONNX(ModulePass[Any]):
             AdapterError: if `mod` is no ONNX model, or TVM cannot import it.
 
         """
-        onnx_ir: Any = import_module("onnx_ir")
+        # onnx is another extra.
+        import onnx_ir
+
         if not isinstance(mod, onnx_ir.Model):
             raise AdapterError(f"pass 'tvm.FromONNX' takes an onnx_ir.Model, got {type(mod).__name__}")
         keeps = self.keep_params_in_input
@@ -89,10 +91,10 @@ class ToLLVM(ModulePass[Any]):
         self.target = target
         """The target of TVM."""
         try:
-            self._llvm: Any = import_module("apass.adapters.llvm")
+            from apass.adapters.llvm import Module
         except MissingExtraError as error:
             raise MissingExtraError(f"pass 'tvm.ToLLVM' makes modules of LLVM: {error}") from error
-        self.result_type = self._llvm.Module
+        self.result_type = Module
 
     async def transform_module(self, mod: Any, ctx: PassContext) -> Any:
         """Return the LLVM module.
@@ -103,7 +105,7 @@ class ToLLVM(ModulePass[Any]):
         """
         check_module(self.info.name, mod)
         text = await call_in_thread(lambda: _llvm_text(mod, self.target), ctx, exclusive=True)
-        return self._llvm.Module.parse(text)
+        return self.result_type.parse(text)
 
 
 def _llvm_text(mod: IRModule, target: str) -> str:

@@ -15,7 +15,8 @@ from typing import Any, Final, TypeVar
 import anyio
 from anyio import from_thread, to_thread
 
-from apass.adapters.tvm import ADAPTER, IRModule, short_reason, tvm
+from apass.adapters.tvm import ADAPTER
+from apass.adapters.tvm.library import IRModule, short_reason, tvm
 from apass.concurrency.coroutines import is_awaitable
 from apass.concurrency.limits import NO_LIMIT, Slots, usable_cores
 from apass.core.changes import CHANGES

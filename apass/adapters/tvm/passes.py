@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any, Final, Literal, cast, get_args, get_origin
 
-from apass.adapters.tvm import short_reason, tvm
 from apass.adapters.tvm.bridge import from_tvm, info_of, make_pass
 from apass.adapters.tvm.execution import CONFIG_PREFIX, TARGET
+from apass.adapters.tvm.library import short_reason, tvm
 from apass.core.config import provide_config_option
 from apass.core.info import PassInfo
 from apass.errors import PassDefinitionError

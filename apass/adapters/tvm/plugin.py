@@ -1,13 +1,13 @@
 """The `IRPlugin` of TVM, and that of ONNX files that TVM imports."""
 
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 from apass.adapters.file_reader import read_in_process
-from apass.adapters.tvm import ADAPTER, IRModule, short_reason, tvm
+from apass.adapters.tvm import ADAPTER
 from apass.adapters.tvm.conversions import from_onnx_proto
+from apass.adapters.tvm.library import IRModule, short_reason, tvm
 from apass.core.ir_plugin import Comparison, IRPlugin
 from apass.errors import AdapterError, MissingExtraError
 
@@ -26,8 +26,9 @@ def _count_nodes(mod: IRModule) -> int:
 
 async def _compare_outputs(before: IRModule, after: IRModule) -> Comparison:
     # Most runs do not compare.
-    outputs: Any = import_module("apass.adapters.tvm.outputs")
-    comparison: Comparison = await outputs.compare_outputs(before, after)
+    from apass.adapters.tvm.outputs import compare_outputs
+
+    comparison: Comparison = await compare_outputs(before, after)
     return comparison
 
 
@@ -78,7 +79,7 @@ def _load_onnx(path: Path) -> IRModule:
 
     """
     try:
-        onnx: Any = import_module("onnx")
+        import onnx
     except ImportError as error:
         raise MissingExtraError(f"ONNX models need onnx ({error}): pip install 'apass[onnx]'") from error
     try:
@@ -91,9 +92,10 @@ def _load_onnx(path: Path) -> IRModule:
 
 
 def _onnx_companions(path: Path) -> list[Path]:
-    storage: Any = import_module("apass.adapters.onnx")
-    files: list[Path] = storage.external_files(path)
-    return files
+    # onnx is another extra.
+    from apass.adapters.onnx import external_files
+
+    return external_files(path)
 
 
 PLUGIN: Final[IRPlugin[Any]] = IRPlugin(

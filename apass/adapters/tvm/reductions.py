@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
-from apass.adapters.tvm import ADAPTER, BaseFunc, IRModule, tvm, tvm_ffi
+from apass.adapters.tvm.library import BaseFunc, IRModule, functions_of, tvm, tvm_ffi
 from apass.util.delta_debugging import Shrinking
 
 __all__ = ["shrinkings"]
@@ -25,7 +25,7 @@ def shrinkings(mod: IRModule) -> Iterator[Shrinking[IRModule]]:
     - Parts of the Relax functions among them: results, bindings, unused parameters.
     """
     called = _called(mod)
-    free = [(name, func) for name, func in ADAPTER.functions(mod) if name not in called]
+    free = [(name, func) for name, func in functions_of(mod) if name not in called]
     yield Shrinking("functions", len(free), lambda removed: _without(mod, [free[index][0] for index in removed]))
     for name, func in free:
         if isinstance(func, _relax.Function) and isinstance(func.body, _relax.SeqExpr):

@@ -1,8 +1,7 @@
 """The `IRPlugin` of xDSL."""
 
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -34,17 +33,19 @@ def _size(mod: ModuleOp) -> int:
 async def _compare_outputs(before: ModuleOp, after: ModuleOp) -> Comparison:
     """Call the functions of both modules in a worker process, and compare."""
     # The interpreters take half a second to import.
-    outputs: Any = import_module("apass.adapters.xdsl.outputs")
-    comparison: Comparison = await outputs.compare_outputs(before, after)
+    from apass.adapters.xdsl.outputs import compare_outputs
+
+    comparison: Comparison = await compare_outputs(before, after)
     return comparison
 
 
 async def _prove_equal(before: ModuleOp, after: ModuleOp) -> Proof:
     """Search for a proof that the public functions compute the same."""
-    solver: Any = import_module("apass.external.solver")
+    # Few runs prove anything.
+    from apass.external.solver import prove_in_worker
+
     data = ADAPTER.dumps(before), ADAPTER.dumps(after)
-    proof: Proof = await solver.prove_in_worker("apass.adapters.xdsl.equivalence", *data)
-    return proof
+    return await prove_in_worker("apass.adapters.xdsl.equivalence", *data)
 
 
 PLUGIN: Final = IRPlugin(

@@ -2,7 +2,6 @@
 
 import sys
 from enum import Enum
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -70,7 +69,9 @@ def debug(
     with errors_as_lines():
         for text in breakpoints or ():
             parse_breakpoint(text)
-        debugger: Any = import_module("apass.cli.debugger.main")
+        # Textual is an extra, which `--help` does not need.
+        from apass.cli.debugger.main import make_session, run_debugger
+
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise InputError(
                 "apass debug needs a terminal, but its input or output is a pipe or a file; "
@@ -84,17 +85,19 @@ def debug(
         def context(instruments: list[object]) -> Any:
             return make_context(options[0], plan.passes.values(), instruments)
 
-        session = debugger.make_session(plan, context, breakpoints or (), others.value, writes=output is not None)
+        session = make_session(plan, context, breakpoints or (), others.value, writes=output is not None)
         with warnings_as_lines():
             # Textual runs on asyncio only.
-            run_until_interrupted(lambda: debugger.run_debugger(session), "asyncio")
+            run_until_interrupted(lambda: run_debugger(session), "asyncio")
         if session.failure is not None:
             raise session.failure
         for job in session.done:
             echo(f"optimized {job.name}" + ("" if output is None else f": {job.target}"))
         errors: dict[str, BaseException] = session.errors
-        display: Any = import_module("rich.console")
-        console = display.Console(highlight=False, soft_wrap=True)
+        # `--help` does not need it.
+        from rich.console import Console
+
+        console = Console(highlight=False, soft_wrap=True)
         for name, error in errors.items():
             console.print(failure_text(name, error))
         if session.unfinished:

@@ -5,7 +5,6 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property, partial
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -277,8 +276,10 @@ def opt(
             if run_options.journal is not None:
                 raise InputError("--journal cannot be used with --split-input-file: it records files, not their parts")
             check_writable(jobs, streams.output)
-            split_module: Any = import_module("apass.cli.split_files")
-            split = streams.parts = stack.enter_context(split_module.split_files(jobs, result_options.pipeline))
+            # Few runs split their files.
+            from apass.cli.split_files import split_files
+
+            split = streams.parts = stack.enter_context(split_files(jobs, result_options.pipeline))
         stdout = _StandardOutput(streams, output, display_options)
         run = _Run(jobs, split, result_options, context_options, run_options, observer_options, stdout)
         work = run.on_all_cores if run.workers else partial(run.optimize, run.plan(), None)
@@ -318,12 +319,14 @@ def _check_compared(
 
 def _compare(streams: ModelStreams, texts: Sequence[str], options: ContextOptions, run: RunOptions) -> None:
     """Compare pipelines on each model, and print the tables."""
-    compare: Any = import_module("apass.cli.compare")
-    jobs = compare.plan_comparison(streams.models, texts)
+    # Few runs compare pipelines.
+    from apass.cli.compare import ComparisonDisplay, compare_pipelines, plan_comparison
+
+    jobs = plan_comparison(streams.models, texts)
     store = _store(run.cache)
     context = make_context(options, [pipeline for _, pipeline in jobs.pipelines], (), store)
     executors = executor_scope(run.executor, {})
-    display = compare.ComparisonDisplay([text for text, _ in jobs.pipelines], len(jobs.models))
+    display = ComparisonDisplay([text for text, _ in jobs.pipelines], len(jobs.models))
 
     def on_result(result: Any) -> None:
         for error in filter(None, (result.error, *(row.error for row in result.rows))):
@@ -332,9 +335,7 @@ def _compare(streams: ModelStreams, texts: Sequence[str], options: ContextOption
 
     async def work() -> None:
         async with store or nullcontext(), context, executors as executor:
-            await compare.compare_pipelines(
-                jobs, executor=executor, timeout=run.timeout, limit=run.jobs, on_result=on_result
-            )
+            await compare_pipelines(jobs, executor=executor, timeout=run.timeout, limit=run.jobs, on_result=on_result)
 
     with display:
         run_until_interrupted(work, run.backend)
@@ -346,8 +347,10 @@ def _store(location: str | None) -> Any:
     """Return the store at a location, or None."""
     if location is None:
         return None
-    stores: Any = import_module("apass.cli.cache_location")
-    return stores.OptionalStore(stores.store_at(location))
+    # SQLite is not needed without a cache.
+    from apass.cli.cache_location import OptionalStore, store_at
+
+    return OptionalStore(store_at(location))
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,8 +407,10 @@ class _Run:
         """Start worker processes, plan the run meanwhile, and optimize the models."""
         pipeline, backend = self._results.pipeline, self._options.backend
         formats = check_formats(self._jobs, self._options.to, pipeline)
-        file_workers: Any = import_module("apass.cli.file_workers")
-        async with file_workers.started_workers(self.workers, formats, pipeline, backend) as workers:
+        # A run in one process needs no workers.
+        from apass.cli.file_workers import started_workers
+
+        async with started_workers(self.workers, formats, pipeline, backend) as workers:
             await self.optimize(self.plan(), workers)
 
     @cached_property
@@ -475,8 +480,10 @@ class _Run:
         has_bar = not any(observer.takes_terminal for observer in observers)
         reporter = Reporter(len(plan.jobs), self._stdout.options, bar=has_bar, renamed=self._stdout.streams.renamed)
         if self._stdout.has_lines:
-            json_lines: Any = import_module("apass.cli.json_lines")
-            lines = json_lines.JsonLines(self._stdout.data, context.diag_ctx, self._stdout.streams)
+            # Few runs print JSON lines.
+            from apass.cli.json_lines import JsonLines
+
+            lines = JsonLines(self._stdout.data, context.diag_ctx, self._stdout.streams)
             observers.insert(0, lines)
         self.display = RunDisplay(reporter, observers, data)
         journals = file_journal(options.journal, plan.passes, context, verify=verify.value)
@@ -524,8 +531,10 @@ class _Run:
 
     def _with_diagnostic(self, result: JobResult) -> JobResult:
         """Write the error of a model in place of its result."""
-        split_module: Any = import_module("apass.cli.split_files")
-        written: JobResult = split_module.with_diagnostic(result)
+        # Few runs split their files.
+        from apass.cli.split_files import with_diagnostic
+
+        written: JobResult = with_diagnostic(result)
         return written
 
     def plan(self) -> Plan:
@@ -533,7 +542,9 @@ class _Run:
         plan = make_plan(self._jobs, self._results.pipeline, self._options.to)
         if self._options.resume_from is None:
             return plan
-        resume: Any = import_module("apass.cli.resume")
+        # Few runs resume a pipeline.
+        from apass.cli.resume import resume_plan
+
         context = make_context(self._context, plan.passes.values())
-        resumed: Plan = resume.resume_plan(plan, self._options.resume_from, context)
+        resumed: Plan = resume_plan(plan, self._options.resume_from, context)
         return resumed

@@ -3,11 +3,10 @@
 import gc
 import os
 import sys
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from ipaddress import ip_address
 from pathlib import Path
 from threading import Timer
@@ -411,17 +410,25 @@ class _Server:
         self._is_durable = store is not None
         cache: Any = None
         if jobs.cache is not None:
-            stores: Any = import_module("apass.cli.cache_location")
-            cache = stores.OptionalStore(stores.store_at(jobs.cache))
+            # SQLite is not needed without a cache.
+            from apass.cli.cache_location import OptionalStore, store_at
+
+            cache = OptionalStore(store_at(jobs.cache))
         self._cache = cache
-        self._service: Any = import_module("apass.service")
-        self._http: Any = import_module("apass.service.server")
+        # The libraries of the server are not needed for `--help`.
+        from apass import service
+        from apass.service import server
+
+        self._service, self._http = service, server
         self._unfinished = _UnfinishedJobs()
         observers: list[Any] = [self._service.ServiceMetrics(), self._unfinished]
-        self._otel: Any = None
+        self._flush: Callable[[], None] | None = None
         if jobs.otel:
-            self._otel = import_module("apass.cli.instruments.otel_provider")
-            self._otel.provide()
+            # OpenTelemetry is an extra.
+            from apass.cli.instruments.otel_provider import flush, provide
+
+            provide()
+            self._flush = flush
             observers.append(self._service.ServiceTracing())
         self._make_optimizer = partial(
             self._service.Optimizer,
@@ -451,8 +458,8 @@ class _Server:
                     await self._serve(optimizer, executor, sock, stop)
         except* ApassError as group:
             failures.append(cast("ApassError", self._http.innermost(group)))
-        if self._otel is not None:
-            self._otel.flush()
+        if self._flush is not None:
+            self._flush()
         for failure in failures:
             raise failure
         if not stop.is_set():
@@ -668,10 +675,12 @@ def _check_allowed(patterns: Iterable[str]) -> None:
         InputError: if one has none.
 
     """
-    catalogue: Any = import_module("apass.service.http.catalogue")
+    # Starlette is not needed for `--help`.
+    from apass.service.http.catalogue import allowed_names
+
     for pattern in patterns:
         # Names with a colon are those of callables, which are imported when a job names them.
-        if ":" not in pattern and not any(catalogue.allowed_names([pattern])):
+        if ":" not in pattern and not any(allowed_names([pattern])):
             near = did_you_mean(pattern, [*plugins("apass.pass_modules").keys() - {"*"}, *known_names()])
             hint = near or "; `apass passes` lists all"
             raise InputError(f"--allow: no pass that can be used matches {pattern!r}{hint}")

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
-from importlib import import_module
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any, Final
@@ -323,9 +322,11 @@ class _Run:
         reporter = Reporter(len(self._jobs), self._display_options, renamed=self._streams.renamed)
         observers: list[RunObserver] = []
         if self._display_options.output_format is OutputFormat.JSON:
-            json_lines: Any = import_module("apass.cli.json_lines")
+            # Few runs print JSON lines.
+            from apass.cli.json_lines import JsonLines
+
             more = partial(_id_of, self._ids)
-            observers = [json_lines.JsonLines(self._output, self._diagnostics, self._streams, more)]
+            observers = [JsonLines(self._output, self._diagnostics, self._streams, more)]
         display = RunDisplay(reporter, observers, {})
         with display.closing(self._diagnostics):
             async with client_of(self._server) as client:

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -50,27 +49,30 @@ class OtelOptions:
         """
         if self.otel is None:
             return None
-        provider = import_module("apass.cli.instruments.otel_provider")
-        has_spans, has_metrics = provider.provide()
-        otel = import_module("apass.instruments.otel")
+        # OpenTelemetry is an extra.
+        from apass.cli.instruments import otel_provider
+        from apass.instruments.otel import OpenTelemetryInstrument, OpenTelemetryMetrics
+
+        has_spans, has_metrics = otel_provider.provide()
         instruments: list[object] = []
         if has_spans:
-            instruments.append(otel.OpenTelemetryInstrument(functions=self.otel is OtelSpans.FUNCTIONS))
+            instruments.append(OpenTelemetryInstrument(functions=self.otel is OtelSpans.FUNCTIONS))
         if has_metrics:
-            instruments.append(otel.OpenTelemetryMetrics())
-        return _Otel(instruments, provider)
+            instruments.append(OpenTelemetryMetrics())
+        return _Otel(instruments, otel_provider.adopt_parent, otel_provider.flush)
 
 
 class _Otel(RunObserver):
-    def __init__(self, instruments: Sequence[object], provider: Any) -> None:
+    def __init__(self, instruments: Sequence[object], begin: Callable[[], None], flush: Callable[[], None]) -> None:
         self._instruments = instruments
-        self._provider = provider
+        self._begin = begin
+        self._flush = flush
 
     def instruments(self) -> Iterable[object]:
         return self._instruments
 
     def begin(self) -> None:
-        self._provider.adopt_parent()
+        self._begin()
 
     def finish(self, show: Callable[[str], None]) -> None:
-        self._provider.flush()
+        self._flush()

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Annotated, Any
 
 import typer
@@ -55,8 +54,10 @@ class ProgressOptions:
         if not self.watch_live and not self.progress:
             return _NoBar()
         # Rich's live display takes long to import.
-        name, kind = ("live_view", "LiveViewInstrument") if self.watch_live else ("progress", "ProgressInstrument")
-        instrument = getattr(import_module(f"apass.instruments.{name}"), kind)
+        from apass.instruments.live_view import LiveViewInstrument
+        from apass.instruments.progress import ProgressInstrument
+
+        instrument = LiveViewInstrument if self.watch_live else ProgressInstrument
         return _Progress(instrument(len(run.plan.jobs), interval=self.progress_interval))
 
 

@@ -3,9 +3,8 @@
 import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -92,12 +91,14 @@ class _Reproducing(RunObserver):
 
     async def follow_up(self) -> None:
         """Make the models smaller whose outputs a pass has changed."""
-        debugging: Any = import_module("apass.debugging.reduce")
+        # Few runs have anything to reduce.
+        from apass.debugging.reduce import reduce
+
         for folder in self._instrument.folders[:MAX_COMMANDS]:
             if (failure := read_reproducer(folder).failure) is None or failure.type != _OUTPUTS_CHANGED:
                 continue
             try:
-                reduced = await debugging.reduce(folder, timeout=MAX_SECONDS)
+                reduced = await reduce(folder, timeout=MAX_SECONDS)
                 self._reductions.append(f"reduced to {reduced.after}: {reduced.folder}")
             except (ReproducerError, OSError) as error:
                 self._reductions.append(f"{folder} cannot be reduced: {error}")

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import apass
-from apass.adapters.tvm import ADAPTER, from_script, to_script, tvm
+from apass.adapters.tvm import ADAPTER, from_script, to_script
+from apass.adapters.tvm.library import tvm
 from apass.adapters.tvm.plugin import PLUGIN
 from apass.testing import check_adapter
 from tests.helpers.tvm_modules import mixed, shared, skipped

@@ -12,7 +12,8 @@ import pytest
 from anyio import to_thread
 
 import apass
-from apass.adapters.tvm import ADAPTER, tvm
+from apass.adapters.tvm import ADAPTER
+from apass.adapters.tvm.library import tvm
 from apass.core.changes import CHANGES, ChangeLog
 from apass.instruments import ReproducerInstrument
 from tests.helpers.tvm_modules import Pausing, mixed, shared, skipped

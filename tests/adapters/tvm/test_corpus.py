@@ -8,7 +8,8 @@ import anyio
 import pytest
 
 import apass
-from apass.adapters.tvm import ADAPTER, IRModule, tvm
+from apass.adapters.tvm import ADAPTER, IRModule
+from apass.adapters.tvm.library import tvm
 from apass.adapters.tvm.outputs import compare_outputs
 from tests.helpers.tvm_modules import ONNX_MODELS, from_onnx
 

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import apass
-from apass.adapters.tvm import ADAPTER, tvm
+from apass.adapters.tvm import ADAPTER
 from apass.adapters.tvm.bridge import TVMPrimFuncPass
 from apass.adapters.tvm.grouping import Step, part_of, run_steps
+from apass.adapters.tvm.library import tvm
 from apass.errors import AdapterError
 from apass.testing import RecordingInstrument
 from tests.helpers.tvm_modules import Pausing, mixed, shared, skipped

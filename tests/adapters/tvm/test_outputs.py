@@ -10,7 +10,8 @@ import pytest
 from anyio import CapacityLimiter
 
 import apass
-from apass.adapters.tvm import ADAPTER, IRModule, from_script, to_script, tvm
+from apass.adapters.tvm import ADAPTER, IRModule, from_script, to_script
+from apass.adapters.tvm.library import tvm
 from apass.adapters.tvm.outputs import compare_outputs
 from apass.batch.formats import format_of
 from tests.helpers.command_line import apass as command

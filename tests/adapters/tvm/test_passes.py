@@ -6,8 +6,9 @@ import anyio
 import pytest
 
 import apass
-from apass.adapters.tvm import ADAPTER, tvm
+from apass.adapters.tvm import ADAPTER
 from apass.adapters.tvm.bridge import TVMFunctionPass, TVMModulePass, TVMPrimFuncPass
+from apass.adapters.tvm.library import tvm
 from apass.passes.registry import pass_documentation, pass_options
 from apass.testing import check_pass
 from tests.helpers.tvm_modules import mixed, shared

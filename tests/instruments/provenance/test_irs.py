@@ -14,7 +14,8 @@ import apass
 from apass import relay
 from apass.adapters.llvm import Function, Module
 from apass.adapters.onnx import private_copy
-from apass.adapters.tvm import from_script, tvm
+from apass.adapters.tvm import from_script
+from apass.adapters.tvm.library import tvm
 from apass.core.nodes import nodes_of
 from apass.instruments import LocationCheckInstrument, Provenance, ProvenanceInstrument
 from apass.relay.integration.adapter import ADAPTER as RELAY

@@ -96,7 +96,10 @@ def rewrite(model: ir.Model, *, rule_set: str = "", rules: Sequence[str] = ()) -
 def fuse_for_onnx(model: ir.Model) -> ir.Model:
     """Run `onnxscript.rewriter.onnx_fusions.fuse`."""
     with _guarded(model):
-        import_module("onnxscript.rewriter.onnx_fusions").fuse(model)
+        # It takes long to import.
+        from onnxscript.rewriter import onnx_fusions
+
+        onnx_fusions.fuse(model)
         library.remove_unused_nodes(model)
     return model
 
@@ -106,8 +109,11 @@ def fuse_for_runtime(model: ir.Model) -> ir.Model:
     GUARDS["Inline"](model)
     library.inline(model)
     with _guarded(model):
+        # It takes long to import.
+        from onnxscript.rewriter import ort_fusions
+
         # It changes the model in place.
-        import_module("onnxscript.rewriter.ort_fusions").optimize_for_ort(model)
+        ort_fusions.optimize_for_ort(model)
     return model
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Final, cast
 
 import numpy as np
@@ -101,9 +100,10 @@ def evaluate_part(model: bytes) -> list[Array] | None:
     onnxruntime evaluates it if it is installed and supports it, otherwise the reference evaluator of onnx.
     """
     # The evaluators are imported in the worker only.
-    engines: Any = import_module("apass.adapters.onnx.outputs.evaluation").ENGINES
+    from apass.adapters.onnx.outputs.evaluation import ENGINES
+
     for engine in ("onnxruntime", "reference"):
-        outputs = engines[engine](model, {}).outputs
+        outputs = ENGINES[engine](model, {}).outputs
         if outputs is not None and all(isinstance(output, np.ndarray) for output in outputs):
             return list(outputs)
     return None

@@ -1,0 +1,53 @@
+"""TVM itself, and its functions and errors: what all modules of this adapter share."""
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any, Final, TypeAlias
+
+from apass.errors import MissingExtraError
+
+__all__ = [
+    "FUNCTIONS",
+    "BaseFunc",
+    "IRModule",
+    "functions_of",
+    "relax",
+    "s_tir",
+    "short_reason",
+    "tirx",
+    "tvm",
+    "tvm_ffi",
+]
+
+try:
+    tvm: Any = import_module("tvm")
+    tvm_ffi: Any = import_module("tvm_ffi")
+    relax: Any = import_module("tvm.relax")
+    tirx: Any = import_module("tvm.tirx")
+    s_tir: Any = import_module("tvm.s_tir")
+except ImportError as _error:
+    raise MissingExtraError(f"modules of TVM need apache-tvm ({_error}): pip install 'apass[tvm]'") from _error
+
+IRModule: TypeAlias = Any
+"""A `tvm.IRModule`. TVM has no types that a type checker could use."""
+BaseFunc: TypeAlias = Any
+"""A `tvm.relax.Function` or a `tvm.tirx.PrimFunc`."""
+FUNCTIONS: Final = (relax.Function, tirx.PrimFunc)
+"""The classes of functions."""
+
+
+def functions_of(mod: IRModule) -> Iterator[tuple[str, BaseFunc]]:
+    """Iterate over the Relax and TIR functions, by name.
+
+    The order of a module's own mapping depends on how it was made.
+    """
+    for var, func in mod.functions_items():
+        if isinstance(func, FUNCTIONS):
+            yield var.name_hint, func
+
+
+def short_reason(error: BaseException) -> str:
+    """Return the message of an error of TVM in one line, without its C++ traceback."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    message = next((line for line in lines if not line.startswith(("Traceback", "File ", "["))), "")
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
