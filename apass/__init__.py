@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from apass.core.context import PassContext, waiting_for
     from apass.core.diagnostic_context import DiagnosticContext
     from apass.core.diagnostics import Diagnostic, DiagnosticLevel, Span
+    from apass.core.displayed import Displayed
     from apass.core.info import PassInfo
     from apass.core.instrument import PassInstrument, PassWork, pass_instrument
     from apass.core.ir_plugin import Comparison, IRPlugin, Measures, Proof, register_plugin
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from apass.core.properties import Property, list_properties, register_property
     from apass.core.remarks import Remark, RemarkKind
     from apass.core.run import Run, current_module_name, current_run
+    from apass.core.view import diff, view
     from apass.debugging.bisect import Bisected, bisect
     from apass.debugging.reduce import reduce, reduce_module
     from apass.debugging.reduction import Reduced
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
     from apass.debugging.run_diff.reading import read_run
     from apass.debugging.run_diff.recorded_run import RecordedRun
     from apass.debugging.stress import Stressed, stress
-    from apass.display.view import View, diff, view
+    from apass.display.view import View
     from apass.errors import (
         AdapterError,
         AnalysisError,
@@ -120,7 +122,6 @@ if TYPE_CHECKING:
     from apass.pipelines.plan import Decision, PlannedPass, plan
     from apass.pipelines.resume import rest_of
     from apass.sync import run
-    from apass.util.displayed import Displayed
     from apass.util.fingerprint import fingerprint_value
     from apass.util.version import __version__ as __version__
 else:
@@ -153,6 +154,7 @@ else:
             "apass.core.properties": ["Property", "list_properties", "register_property"],
             "apass.core.remarks": ["Remark", "RemarkKind"],
             "apass.core.run": ["Run", "current_module_name", "current_run"],
+            "apass.core.view": ["diff", "view"],
             "apass.debugging.bisect": ["Bisected", "bisect"],
             "apass.debugging.reduce": ["reduce", "reduce_module"],
             "apass.debugging.reduction": ["Reduced"],
@@ -163,7 +165,7 @@ else:
             "apass.debugging.run_diff.recorded_run": ["RecordedRun"],
             "apass.debugging.stress": ["Stressed", "stress"],
             "apass.debugging.replay": ["Replay", "Verdict", "replay"],
-            "apass.display.view": ["View", "diff", "view"],
+            "apass.display.view": ["View"],
             "apass.errors": [
                 "AdapterError",
                 "AnalysisError",
@@ -243,7 +245,7 @@ else:
             "apass.pipelines.plan": ["Decision", "PlannedPass", "plan"],
             "apass.pipelines.resume": ["rest_of"],
             "apass.sync": ["run"],
-            "apass.util.displayed": ["Displayed"],
+            "apass.core.displayed": ["Displayed"],
             "apass.util.fingerprint": ["fingerprint_value"],
             "apass.util.version": ["__version__"],
         },

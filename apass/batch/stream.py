@@ -23,6 +23,7 @@ from apass.batch.source import ModuleSource
 from apass.batch.workers import ModuleWorkers
 from apass.core.adapter import ModT
 from apass.core.context import PassContext, current_scope
+from apass.core.displayed import Displayed
 from apass.core.executor import ExecutorChoice, check_executor
 from apass.core.pass_setup import PassSetup
 from apass.core.run import enter_module
@@ -31,7 +32,7 @@ from apass.errors import PassCancelledError, PassContextError
 from apass.passes.base import Pass
 from apass.pipelines.parser import as_pass
 from apass.util.checks import check_type, is_count
-from apass.util.displayed import Displayed
+from apass.util.text import count_of, shorten
 
 __all__ = ["DEFAULT_LIMIT", "KeyT", "Modules", "Outcome", "OutcomeStream", "optimize_stream"]
 
@@ -58,6 +59,47 @@ class Outcome(Displayed, Generic[ModT]):
     """Wall time from the start of the first pass to the end of the last."""
     resumed: bool = False
     """Whether the result comes from the journal, so that no pass ran."""
+
+    def __block__(self) -> object:
+        # The blocks take long to import, and most programs show no outcome.
+        from apass.core.view import module_block
+        from apass.display.blocks import Code, Fold, Span
+        from apass.display.highlight import plain_lines
+
+        title = (*self._line(), Span(f"  {self.seconds:.3f} s", "muted"))
+        if self.error is None:
+            return Fold(title, module_block(self.module))
+        notes: list[str] = getattr(self.error, "__notes__", [])
+        lines = [line for note in notes for line in plain_lines(str(note))]
+        return Fold(title, Code([(Span(line, "muted"),) for line in lines])) if lines else title
+
+    @classmethod
+    def __block_of__(cls, items: Sequence["Outcome[Any]"]) -> object:
+        # See `__block__`.
+        from apass.display.blocks import Bar, Group, Row, Span, Table, limited
+
+        failed = [outcome for outcome in items if outcome.error is not None]
+        resumed = sum(outcome.resumed for outcome in items)
+        heading: list[Span] = [Span(count_of(len(items), "module"), "name")]
+        heading += [Span(f"  {len(failed)} failed", "bad")] if failed else []
+        heading += [Span(f"  {resumed} resumed", "note")] if resumed else []
+        longest = max((outcome.seconds for outcome in items), default=0.0)
+        ordered = [*failed, *(outcome for outcome in items if outcome.error is None)]
+        rows = [
+            Row([(Span(f"{outcome.seconds:.3f}"),), Bar.of(outcome.seconds, 0.0, longest), outcome._line()])
+            for outcome in ordered
+        ]
+        return Group([tuple(heading), limited(Table(["seconds", "", "module"], rows, numbers=1))])
+
+    def _line(self) -> tuple[Any, ...]:
+        # See `__block__`.
+        from apass.display.blocks import Span
+
+        name = Span(f" {self.name}", "name")
+        if self.error is not None:
+            reason = shorten(f"{type(self.error).__name__}: {self.error}")
+            return (Span("failed", "bad"), name, Span(f"  {reason}"))
+        return (Span("resumed" if self.resumed else "done", "note" if self.resumed else "good"), name)
 
     def unwrap(self) -> ModT:
         """Return the module, or raise the error."""

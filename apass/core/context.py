@@ -9,7 +9,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any, Final, NoReturn, Self, TypeAlias, TypedDict, TypeVar, Unpack, final
+from typing import Any, Final, NoReturn, Self, TypeAlias, TypedDict, TypeVar, Unpack, cast, final
 
 import anyio
 from anyio.lowlevel import RunVar
@@ -24,6 +24,7 @@ from apass.core.answers import AnswerCursor, RecordedAnswers, answer_to
 from apass.core.config import Config, ConfigValues, list_configs, make_config
 from apass.core.deadline import Deadline, earlier
 from apass.core.diagnostic_context import DiagnosticContext
+from apass.core.displayed import Displayed
 from apass.core.executor import ExecutorChoice, check_executor
 from apass.core.instrument import NO_HOOKS, Hooks, find_hook, instrument_name
 from apass.core.remarks import Remark
@@ -33,7 +34,7 @@ from apass.core.store import FaultTolerantStore, Store
 from apass.core.tracebacks import hidden_in_pytest, hide_runner_frames
 from apass.errors import PassContextError
 from apass.util.checks import is_count, is_seconds
-from apass.util.displayed import Displayed
+from apass.util.text import count_of, shorten
 
 __all__ = [
     "OPENED",
@@ -533,6 +534,33 @@ class PassContext(Displayed):
             # The context stays current; leaving it must not exit instruments that were not entered.
             self._state.hooks = NO_HOOKS
             raise
+
+    def __block__(self) -> object:
+        # The blocks take long to import, and most programs show no context.
+        from apass.display.blocks import Fold, Group, Row, Span, Table
+
+        settings: Mapping[str, object] = {
+            "opt_level": self.opt_level,
+            "required_pass": ", ".join(sorted(self.required_pass)),
+            "disabled_pass": ", ".join(sorted(self.disabled_pass)),
+            "instruments": ", ".join(map(instrument_name, self.instruments)),
+            **{f"config[{key!r}]": repr(value) for key, value in self.config.items()},
+            "max_concurrency": self.max_concurrency,
+            "executor": self.executor,
+            "deadline": None if self.deadline is None else f"{self.deadline:g} s",
+            "store": self.store,
+            "strict": self.strict or "",
+        }
+        rows = [
+            Row([(Span(key, "name"),), (Span(shorten(str(value), 200)),)])
+            for key, value in settings.items()
+            if value not in (None, "")
+        ]
+        table = Fold((Span("PassContext", "name"),), Table(["setting", "value"], rows))
+        if not self.diag_ctx.diagnostics:
+            return table
+        title = (Span(count_of(len(self.diag_ctx.diagnostics), "pending diagnostic"), "warning"),)
+        return Group([table, Fold(title, cast("Any", self.diag_ctx.__block__()))])
 
     async def __aenter__(self) -> Self:
         try:

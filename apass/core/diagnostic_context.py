@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TextIO
 
-from apass.core.diagnostic_rendering import render
-from apass.core.diagnostics import Diagnostic, DiagnosticLevel, Span
+from apass.core.diagnostics import Diagnostic, DiagnosticLevel, Span, render
+from apass.core.displayed import Displayed
 from apass.errors import DiagnosticError
 from apass.util.checks import check_type
-from apass.util.displayed import Displayed
 
 __all__ = ["DiagnosticContext"]
 
@@ -51,6 +50,12 @@ class DiagnosticContext(Displayed):
         self._sources: dict[str, str] = {}
         for name, text in (sources or {}).items():
             self.add_source(name, text)
+
+    def __block__(self) -> object:
+        # The blocks take long to import, and most programs show none.
+        from apass.display.highlight import highlight_rendered
+
+        return highlight_rendered(self.rendered(color=True))
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:

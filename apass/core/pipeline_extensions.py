@@ -26,6 +26,9 @@ class Extension(ABC):
     __slots__ = ()
 
     pipeline: str
+    pass_text: str
+    before: str | None
+    after: str | None
 
     @staticmethod
     @abstractmethod

@@ -1,13 +1,15 @@
 """`Remark`: a report of a pass about one location in a module."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import Self
 
 from apass.core.diagnostics import Span
+from apass.core.diagnostics import Span as SourceSpan
 from apass.core.run import Run
+from apass.util.text import shorten
 
 __all__ = ["Remark", "RemarkKind"]
 
@@ -47,6 +49,36 @@ class Remark:
     """The name of the current function; `ctx.remark` fills it in."""
     module: str | None = None
     """The name of the current module; `ctx.remark` fills it in."""
+
+    @classmethod
+    def __block_of__(cls, items: Sequence["Remark"]) -> object:
+        # The blocks take long to import, and most programs show none.
+        from apass.display.blocks import Line, Row, Span, Style, Table, limited
+
+        styles: dict[RemarkKind, Style] = {
+            RemarkKind.PASSED: "good",
+            RemarkKind.MISSED: "warning",
+            RemarkKind.ANALYSIS: "note",
+        }
+
+        def location(span: SourceSpan | None) -> Line:
+            return () if span is None else (Span(f"  {span.source_name}:{span.line}:{span.column}", "muted"),)
+
+        if not items:
+            return (Span("no pass made a remark", "muted"),)
+        rows = [
+            Row(
+                [
+                    (Span(remark.kind.value, styles[remark.kind]),),
+                    (Span(remark.name, "name"),),
+                    (Span(remark.pass_name or ""),),
+                    (Span(":".join(filter(None, (remark.module, remark.function)))),),
+                    (Span(shorten(remark.message)), *location(remark.span)),
+                ]
+            )
+            for remark in items
+        ]
+        return limited(Table(["kind", "remark", "pass", "function", "message"], rows))
 
     @classmethod
     def passed(cls, name: str, message: str, span: Span | None = None, **args: object) -> Self:

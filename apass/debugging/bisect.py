@@ -7,14 +7,16 @@ from typing import Final, Generic
 from apass.concurrency.coroutines import await_once
 from apass.core.adapter import ModT, adapter_for
 from apass.core.context import current_scope
+from apass.core.displayed import Displayed
+from apass.core.module_diff import ModuleDiff
 from apass.core.position import Position
+from apass.core.view import diff_block
+from apass.display.blocks import Group, Span
 from apass.errors import BisectError
 from apass.instruments.opt_bisect import BisectInstrument, BisectStep
-from apass.instruments.support.module_diff import ModuleDiff
 from apass.passes.base import Pass
 from apass.passes.function_pass import FunctionPass
 from apass.pipelines.parser import as_pass
-from apass.util.displayed import Displayed
 
 __all__ = ["Bisected", "Check", "bisect"]
 
@@ -48,6 +50,9 @@ class Bisected(Displayed, Generic[ModT]):
     """
     checks: int
     """Number of modules that were checked."""
+
+    def __block__(self) -> Group:
+        return Group([(Span(str(self), "bad"),), diff_block(self.before, self.after, 3)])
 
     @property
     def diff(self) -> str:

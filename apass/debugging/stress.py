@@ -7,17 +7,17 @@ from typing import Any, Final, Generic
 from apass.concurrency.interleaving import InterleavingScheduler, Schedule
 from apass.core.adapter import ModT, adapter_for
 from apass.core.context import current_scope
+from apass.core.displayed import Displayed
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.module_diff import ModuleDiff
 from apass.core.position import Position, PositionTracker
 from apass.core.run import current_run
 from apass.instruments.reproducer.folder import Failure
-from apass.instruments.support.module_diff import ModuleDiff
 from apass.passes.base import Pass
 from apass.pipelines.parser import as_pass
 from apass.util.checks import is_count
 from apass.util.delta_debugging import ddmin
-from apass.util.displayed import Displayed
 
 __all__ = ["Stressed", "stress"]
 

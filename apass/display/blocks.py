@@ -2,9 +2,29 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal, Self
 
-__all__ = ["Bar", "Block", "Code", "Fold", "Group", "Line", "Page", "Row", "Span", "Style", "Table", "Tree"]
+from apass.util.text import count_of
+
+__all__ = [
+    "MAX_ROWS",
+    "Bar",
+    "Block",
+    "Code",
+    "Fold",
+    "Group",
+    "Line",
+    "Page",
+    "Row",
+    "Span",
+    "Style",
+    "Table",
+    "Tree",
+    "limited",
+]
+
+MAX_ROWS: Final = 1_000
+"""The number of rows that are shown of a table."""
 
 Style = Literal[
     "plain", "name", "muted", "good", "bad", "warning", "note", "keyword", "string", "number", "variable", "comment"
@@ -52,6 +72,11 @@ class Bar:
     """The share of the first part, from 0 to 1."""
     waiting: float
     """The share of the second part."""
+
+    @classmethod
+    def of(cls, busy: float, waiting: float, longest: float) -> Self:
+        """Return a bar with two parts of the longest one."""
+        return cls(*(min(1.0, max(0.0, part / longest)) if longest else 0.0 for part in (busy, waiting)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +133,14 @@ class Page:
     """A summary for terminals."""
     html: str
     """The page. It must be trusted: its scripts run in the frame."""
+
+
+def limited(table: Table) -> "Block":
+    """Return a table, with a line for the rows beyond the limit."""
+    if len(table.rows) <= MAX_ROWS:
+        return table
+    more = (Span(f"... and {count_of(len(table.rows) - MAX_ROWS, 'more row')}", "muted"),)
+    return Group([Table(table.head, table.rows[:MAX_ROWS], table.numbers), more])
 
 
 Block = Line | Code | Tree | Table | Fold | Group | Page

@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from apass.core.diagnostic_context import DiagnosticContext
-from apass.display.blocks import Code, Line, Span, Style
+from apass.display.blocks import Block, Code, Line, Span, Style
 from apass.util.text_diff import limit_lines
 
-__all__ = ["MAX_COLUMNS", "MAX_LINES", "highlight_diagnostics", "highlight_diff", "highlight_ir", "plain_lines"]
+__all__ = ["MAX_COLUMNS", "MAX_LINES", "highlight_diff", "highlight_ir", "highlight_rendered", "plain_lines"]
 
 MAX_COLUMNS: Final = 500
 """The number of characters that are shown of a line."""
@@ -62,10 +61,11 @@ def highlight_diff(diff: str) -> Code:
     return Code([(Span(line, _DIFF.get(line[:1], "plain")),) for line in plain_lines(diff)])
 
 
-def highlight_diagnostics(diag_ctx: DiagnosticContext) -> Code:
-    """Return the pending diagnostics of a context with their source excerpts."""
-    rendered = limit_lines(diag_ctx.rendered(color=True), MAX_LINES)
-    return Code([_painted(line) for line in rendered.split("\n")])
+def highlight_rendered(diagnostics: str) -> Block:
+    """Return diagnostics, as `DiagnosticContext.rendered` gives them with colour."""
+    if not diagnostics:
+        return (Span("no diagnostics are pending", "muted"),)
+    return Code([_painted(line) for line in limit_lines(diagnostics, MAX_LINES).split("\n")])
 
 
 def _tokens(line: str) -> Iterator[Span]:

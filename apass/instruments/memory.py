@@ -8,10 +8,11 @@ from threading import Lock
 from time import perf_counter
 from typing import Final
 
+from apass.core.displayed import Displayed
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.run import Run, current_run
-from apass.util.displayed import Displayed
+from apass.display.blocks import Bar, Block, Row, Span, Table, limited
 
 __all__ = ["PassMemory", "PassMemoryInstrument"]
 
@@ -37,6 +38,23 @@ class PassMemory:
     """Maximum memory in use above the level at the start of a call; the highest of all calls."""
     module: str | None
     """The module name of the call with the highest peak."""
+
+    @classmethod
+    def __block_of__(cls, items: Sequence["PassMemory"]) -> Block:
+        highest = max((item.peak for item in items), default=0)
+        rows = [
+            Row(
+                [
+                    (Span(f"{item.peak / 2**20:.3f}"),),
+                    (Span(f"{item.grown / 2**20:.3f}"),),
+                    (Span(str(item.calls)),),
+                    Bar.of(item.peak, 0.0, highest),
+                    (Span(item.name, "name"),),
+                ]
+            )
+            for item in items
+        ]
+        return limited(Table(["peak MiB", "grown MiB", "calls", "peak", "pass"], rows, numbers=3))
 
 
 @pass_instrument
@@ -183,6 +201,9 @@ class PassMemoryInstrument(Displayed):
         """Return `profile()` as a table in MiB, with a note if it is not exact."""
         table = _render(self.profile())
         return table if self._is_exact else f"{table}\n{_NOT_EXACT}"
+
+    def __block__(self) -> Block:
+        return PassMemory.__block_of__(self.profile())
 
     def reset(self) -> None:
         """Discard the results."""

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import anyio
 from anyio.to_thread import run_sync
 
+from apass.core.displayed import Displayed
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.portable import remote_run
@@ -18,7 +19,6 @@ from apass.core.position import PositionTracker
 from apass.core.remarks import Remark, RemarkKind
 from apass.core.run import Run, current_run
 from apass.errors import did_you_mean
-from apass.util.displayed import Displayed
 from apass.util.files import write_whole
 
 __all__ = ["RemarksInstrument", "render_remarks"]
@@ -150,6 +150,14 @@ class RemarksInstrument(Displayed):
     def dropped(self) -> int:
         """The number of remarks that exceeded `limit`."""
         return self._dropped
+
+    def __block__(self) -> object:
+        # Most programs show none.
+        from apass.display.blocks import Group, Span
+
+        remarks: Any = Remark.__block_of__(self.remarks)
+        dropped = self.dropped
+        return Group([remarks, (Span(f"{dropped:,} more exceeded the limit", "warning"),)]) if dropped else remarks
 
     def render(self) -> str:
         """Return `remarks` as YAML (see `render_remarks`)."""

@@ -1,14 +1,15 @@
 """`StatisticsInstrument`: adds up the statistics that passes count."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from threading import Lock
 from typing import Any
 
+from apass.core.displayed import Displayed
 from apass.core.instrument import pass_instrument
 from apass.core.run import Run
-from apass.util.displayed import Displayed
+from apass.display.blocks import Block, Row, Span, Table, limited
 
 __all__ = ["PassStatistic", "StatisticsInstrument"]
 
@@ -25,6 +26,16 @@ class PassStatistic:
     """The sum of the counted amounts."""
     module: str | None = None
     """The name of the module. None without a name, or if modules are merged."""
+
+    @classmethod
+    def __block_of__(cls, items: Sequence["PassStatistic"]) -> Block:
+        if not items:
+            return (Span("no pass counted anything", "muted"),)
+        rows: list[Row] = []
+        for name, group in groupby(items, key=lambda item: item.pass_name):
+            rows.append(Row([(), (Span(name or "outside of any pass", "name"),)]))
+            rows += (Row([(Span(f"{item.amount:g}"),), (Span(item.name),)], 1) for item in group)
+        return limited(Table(["amount", "statistic"], rows, numbers=1))
 
 
 @pass_instrument
@@ -99,6 +110,9 @@ class StatisticsInstrument(Displayed):
         for item in self.totals():
             statistics.setdefault(item.pass_name, {})[item.name] = item.amount
         return {"version": 1, "statistics": statistics}
+
+    def __block__(self) -> Block:
+        return PassStatistic.__block_of__(self.totals())
 
     def reset(self) -> None:
         """Discard the sums."""

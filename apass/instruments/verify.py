@@ -9,10 +9,10 @@ from anyio.to_thread import run_sync
 from apass.core.adapter import adapter_for
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.module_diff import changes_text
 from apass.core.run import current_run
 from apass.errors import VerifyError
 from apass.instruments.support.change_tracker import ChangeTracker
-from apass.instruments.support.module_diff import changes_text
 
 __all__ = ["VerifyInstrument", "VerifyWhen"]
 

@@ -9,10 +9,10 @@ from typing import Any, Final
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.ir_plugin import Comparison, IRPlugin, compare_outputs, plugin_for, prove_equal
+from apass.core.module_diff import changes_text
 from apass.core.run import current_run
 from apass.errors import OutputsChangedError
 from apass.instruments.support.change_tracker import ChangeTracker
-from apass.instruments.support.module_diff import changes_text
 
 __all__ = ["VerifyOutputsInstrument"]
 

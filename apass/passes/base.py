@@ -18,6 +18,7 @@ from apass.core.analysis import Analysis
 from apass.core.analysis_manager import Preserves, with_analyses
 from apass.core.config import ConfigKey
 from apass.core.context import PassContext, current_scope
+from apass.core.displayed import Displayed
 from apass.core.draft import Draft, offer_draft, withdraw_draft
 from apass.core.executor import executor_in_force, opens_passes
 from apass.core.info import PassInfo
@@ -35,7 +36,6 @@ from apass.runner.error_policy import OnError, with_error_policy
 from apass.runner.execute import execute
 from apass.runner.result_cache import key_of, own_version, short_text
 from apass.util.checks import check_type
-from apass.util.displayed import Displayed
 from apass.util.fingerprint import fingerprint_value
 from apass.util.text import shorten
 
@@ -431,6 +431,12 @@ class Pass(Displayed, ABC, Generic[ModT]):
         others = {key: value for key, value in options.items() if key not in ("name", "opt_level", "required")}
         shown = "".join(f" {key}={shortened(value)}" for key, value in others.items())
         return f"<{type(self).__name__} {self.info.name} opt_level={self.info.opt_level}{shown}>"
+
+    def __block__(self) -> object:
+        # The blocks take long to import, and most programs show no pass.
+        from apass.passes.tree import pass_tree
+
+        return pass_tree(self, combines=False)
 
     def __eq__(self, other: object) -> bool:
         """Return whether both have the same `spec`, info and children, or are one object."""

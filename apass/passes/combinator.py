@@ -44,6 +44,12 @@ class Combinator(Pass[ModT]):
         """Return the passes."""
         return self.passes
 
+    def __block__(self) -> object:
+        # The blocks take long to import, and most programs show no pass.
+        from apass.passes.tree import pass_tree
+
+        return pass_tree(self, combines=True)
+
     def branches(self) -> Sequence[Sequence[Pass[ModT]]]:
         """Return the passes as the only branch."""
         return (self.passes,)

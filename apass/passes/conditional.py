@@ -63,6 +63,12 @@ class If(Combinator[ModT]):
         """The function that chooses the passes to run."""
         self._then, self._otherwise = Sequential(self.passes), Sequential(self.otherwise)
 
+    def __block__(self) -> object:
+        # The blocks take long to import, and most programs show no pass.
+        from apass.passes.tree import pass_tree
+
+        return pass_tree(self, combines=True, otherwise=self.otherwise)
+
     def branches(self) -> Sequence[Sequence[Pass[ModT]]]:
         """Return the two lists of passes."""
         return (self.passes, self.otherwise)

@@ -74,6 +74,12 @@ class Sequential(Pass[ModT]):
         """Return the passes."""
         return self.passes
 
+    def __block__(self) -> object:
+        # The blocks take long to import, and most programs show no pass.
+        from apass.passes.tree import pass_tree
+
+        return pass_tree(self, combines=True)
+
     def branches(self) -> tuple[tuple[Pass[ModT], ...], ...]:
         """Return the passes as the only branch."""
         return (self.passes,)

@@ -7,9 +7,11 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from apass.core.context import PassContext
+from apass.core.displayed import Displayed
 from apass.core.info import PassInfo
 from apass.core.instrument import find_hook, instrument_name
 from apass.core.named_callables import value_text
+from apass.display.blocks import Line, Span, Style, Tree
 from apass.errors import CyclicRequirementError
 from apass.passes.alternatives import Alternatives
 from apass.passes.base import Pass, is_enabled
@@ -24,7 +26,6 @@ from apass.passes.sequential import Sequential
 from apass.passes.while_ import While
 from apass.pipelines.parser import as_pass
 from apass.util.checks import check_type
-from apass.util.displayed import Displayed
 from apass.util.text import count_of, shorten
 
 __all__ = ["Decision", "PlannedPass", "plan"]
@@ -39,6 +40,9 @@ class Decision(Enum):
     """The decision is made at run time."""
     SKIP = "skip"
     """The pass would be skipped."""
+
+
+_STYLES: Final[dict[Decision, Style]] = {Decision.RUN: "good", Decision.MAYBE: "warning", Decision.SKIP: "muted"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +65,16 @@ class PlannedPass(Displayed):
 
     In an If, the `otherwise` passes come last. Requirements of a skipped pass are not listed.
     """
+
+    def __block__(self) -> Tree:
+        name: Style = "muted" if self.decision is Decision.SKIP else "name"
+        label: Line = (
+            Span(f"{self.decision.value:<5} ", _STYLES[self.decision]),
+            Span(self.info.name, name),
+            Span(f"  level {self.info.opt_level}", "number"),
+        )
+        reason = (Span(f"  {self.reason}", "muted"),) if self.reason else ()
+        return Tree(label + reason, [child.__block__() for child in self.children])
 
     def running(self) -> Iterator[tuple[str, ...]]:
         """Iterate over the passes that are certain to run, in order, as paths of names.

@@ -9,9 +9,9 @@ from apass.core.adapter import IRAdapter, ModT, adapter_by_suffix, adapter_for
 from apass.core.config import ConfigValues
 from apass.core.context import PassContext
 from apass.core.ir_plugin import file_suffix, known_suffixes, plugin_for_suffix
+from apass.core.module_diff import ModuleDiff
 from apass.core.tracebacks import hidden_assertion
 from apass.errors import AdapterError, PassContextError
-from apass.instruments.support.module_diff import ModuleDiff
 from apass.passes.base import Pass
 from apass.pipelines.parser import as_pass
 from apass.sync import awaited_call, in_event_loop, run

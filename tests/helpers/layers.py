@@ -9,7 +9,7 @@ from tests.helpers.repository import ROOT
 
 FLOORS = (
     "errors util",
-    "concurrency",
+    "concurrency display",
     "core",
     "runner stores external",
     "passes",
@@ -17,7 +17,6 @@ FLOORS = (
     "batch adapters executors sync",
     "instruments relay",
     "debugging testing",
-    "display",
     "service",
     "cli",
     "__init__ __main__",

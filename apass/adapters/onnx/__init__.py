@@ -5,7 +5,7 @@ The functions of a model are its main graph and its model-local functions.
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 from apass.core.adapter import FunctionKind
 from apass.errors import AdapterError, MissingExtraError, VerifyError
@@ -43,6 +43,7 @@ __all__ = [
     "MAIN",
     "OnnxAdapter",
     "OnnxFunction",
+    "OnnxModel",
     "count_nodes",
     "external_files",
     "load_model",
@@ -51,6 +52,9 @@ __all__ = [
     "private_copy",
     "save_model",
 ]
+
+OnnxModel: TypeAlias = ir.Model
+"""The class of modules."""
 
 OnnxFunction = ir.Graph | ir.Function
 """The main graph or a model-local function. Both are sequences of nodes and have `clone()`."""

@@ -10,7 +10,7 @@ from apass.errors import AdapterError, MissingExtraError
 from apass.adapters.onnx import ADAPTER, count_nodes, external_files, load_model, model_from_bytes, save_model  # isort: skip
 import onnx_ir as ir
 
-__all__ = ["PLUGIN"]
+__all__ = ["PLUGIN", "measure"]
 
 
 async def _compare_outputs(before: ir.Model, after: ir.Model) -> Comparison:
@@ -23,7 +23,7 @@ async def _compare_outputs(before: ir.Model, after: ir.Model) -> Comparison:
     return Comparison(verdict.changed, text)
 
 
-async def _measure(mods: Sequence[ir.Model]) -> list[Measures]:
+async def measure(mods: Sequence[ir.Model]) -> list[Measures]:
     """Return the sizes of models, and their latencies if onnxruntime runs them."""
     # Few runs measure costs.
     from apass.adapters.onnx.costs import count_bytes, measure_latencies
@@ -49,7 +49,7 @@ PLUGIN: Final = IRPlugin(
     default_pipeline="onnx.Default",
     size=count_nodes,
     compare_outputs=_compare_outputs,
-    measure=_measure,
+    measure=measure,
     companions=external_files,
     text_suffix=".onnxtxt",
 )

@@ -20,8 +20,6 @@ from apass.adapters.tvm.library import (
     tvm,
     tvm_ffi,
 )
-from apass.adapters.tvm.nodes import function_nodes, with_spans
-from apass.adapters.tvm.reductions import shrinkings
 from apass.core.adapter import FunctionKind
 from apass.core.nodes import Node
 from apass.errors import AdapterError, VerifyError
@@ -211,14 +209,23 @@ class TVMAdapter:
 
         They are named after their variables or blocks. A location is the span of the bound value.
         """
+        # Few runs follow nodes.
+        from apass.adapters.tvm.nodes import function_nodes
+
         return function_nodes(func)
 
     def with_locations(self, mod: IRModule) -> IRModule:
         """Return a module in which each call of a Relax function has a span."""
+        # Few runs follow nodes.
+        from apass.adapters.tvm.nodes import with_spans
+
         return with_spans(mod)
 
     def shrinkings(self, mod: IRModule) -> Iterator[Shrinking[IRModule]]:
         """Iterate over the parts that can be removed: functions and parts of them."""
+        # Few runs reduce a module.
+        from apass.adapters.tvm.reductions import shrinkings
+
         return shrinkings(mod)
 
 

@@ -94,7 +94,7 @@ class ToLLVM(ModulePass[Any]):
             from apass.adapters.llvm import Module
         except MissingExtraError as error:
             raise MissingExtraError(f"pass 'tvm.ToLLVM' makes modules of LLVM: {error}") from error
-        self.result_type = Module
+        self._module = self.result_type = Module
 
     async def transform_module(self, mod: Any, ctx: PassContext) -> Any:
         """Return the LLVM module.
@@ -105,7 +105,7 @@ class ToLLVM(ModulePass[Any]):
         """
         check_module(self.info.name, mod)
         text = await call_in_thread(lambda: _llvm_text(mod, self.target), ctx, exclusive=True)
-        return self.result_type.parse(text)
+        return self._module.parse(text)
 
 
 def _llvm_text(mod: IRModule, target: str) -> str:

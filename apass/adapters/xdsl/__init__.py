@@ -21,7 +21,7 @@ from apass.adapters.xdsl.symbols import function_name, functions_of, is_function
 from apass.adapters.xdsl.symbols import with_functions as _with_functions
 from apass.adapters.xdsl.text import parse_module, print_operation, to_bytes, verify_module
 
-__all__ = ["ADAPTER", "XdslAdapter"]
+__all__ = ["ADAPTER", "ModuleOp", "XdslAdapter"]
 
 SKIP: Final = "SkipOptimization"
 """The attribute that marks a function as skipped: a unit attribute, or `true`."""

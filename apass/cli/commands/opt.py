@@ -483,6 +483,7 @@ class _Run:
             # Few runs print JSON lines.
             from apass.cli.json_lines import JsonLines
 
+            assert self._stdout.data is not None, "the output is reserved"
             lines = JsonLines(self._stdout.data, context.diag_ctx, self._stdout.streams)
             observers.insert(0, lines)
         self.display = RunDisplay(reporter, observers, data)

@@ -325,6 +325,7 @@ class _Run:
             # Few runs print JSON lines.
             from apass.cli.json_lines import JsonLines
 
+            assert self._output is not None, "the output is reserved"
             more = partial(_id_of, self._ids)
             observers = [JsonLines(self._output, self._diagnostics, self._streams, more)]
         display = RunDisplay(reporter, observers, {})

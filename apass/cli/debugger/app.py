@@ -11,8 +11,8 @@ from anyio import create_task_group
 from apass.cli.debugger.editing import Edited, edit_module, editor_command, run_editor
 from apass.cli.debugger.session import DebugSession
 from apass.core.adapter import adapter_for, run_in_thread_if_safe
+from apass.core.view import diff_block, module_block
 from apass.display.blocks import Block
-from apass.display.modules import describe_diff, describe_module
 from apass.errors import ApassError, MissingExtraError
 from apass.instruments.pause.pause import Pause
 from apass.util.printable import printable
@@ -179,10 +179,10 @@ class DebuggerApp(App[None]):
         if pause is None:
             return
         before, after = pause.before, pause.after
-        module = await _described(pause.module, lambda: describe_module(pause.module))
+        module = await _described(pause.module, lambda: module_block(pause.module))
         diff: Block | str = "there is no result yet"
         if after is not None:
-            diff = await _described(after, lambda: describe_diff(before, after, _CONTEXT))
+            diff = await _described(after, lambda: diff_block(before, after, _CONTEXT))
         if self.pause is not pause:
             # Another pause is shown meanwhile.
             return

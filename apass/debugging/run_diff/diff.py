@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Final
 
+from apass.core.displayed import Displayed
 from apass.debugging.run_diff.module_change import ModuleChange, ResultChange
 from apass.debugging.run_diff.recorded_run import RecordedModule, RecordedRun
 from apass.debugging.run_diff.times import TimeChange, TimeVerdict, has_enough
 from apass.errors import InputError
-from apass.util.displayed import Displayed
 from apass.util.text import count_of
 
 __all__ = ["ALL_PASSES", "Regression", "RunDiff", "milliseconds"]

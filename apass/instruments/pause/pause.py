@@ -10,11 +10,11 @@ from anyio.to_thread import run_sync
 from apass.concurrency.signal import Signal
 from apass.core.adapter import adapter_for
 from apass.core.info import PassInfo
+from apass.core.module_diff import ModuleDiff
 from apass.core.position import Position
 from apass.core.run import Run
 from apass.errors import PauseError
 from apass.instruments.pause.stepping import Stepping
-from apass.instruments.support.module_diff import ModuleDiff
 from apass.pipelines.parser import replace_options
 
 __all__ = ["Decision", "Pause", "PauseStage", "Replace", "Reply", "Rerun", "Resume", "Skip"]

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from apass.core.adapter import adapter_for, select_functions
+from apass.core.module_diff import ModuleDiff
 from apass.core.run import Run
 from apass.instruments.pause.breakpoints import (
     Breakpoint,
@@ -13,7 +14,6 @@ from apass.instruments.pause.breakpoints import (
     PassBreakpoint,
     TextBreakpoint,
 )
-from apass.instruments.support.module_diff import ModuleDiff
 from apass.passes.function_pass import FunctionPass
 
 __all__ = ["reached_after", "reached_before"]

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from apass.core.displayed import Displayed
 from apass.core.position import Position
 from apass.errors import UnknownNodeError, did_you_mean
 from apass.instruments.provenance.matching import Evidence
-from apass.util.displayed import Displayed
 from apass.util.printable import printable
 
 __all__ = ["FunctionHistory", "NodeHistory", "Provenance", "Touch"]

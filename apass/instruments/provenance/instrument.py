@@ -6,6 +6,7 @@ from threading import Lock
 from typing import Any
 
 from apass.core.adapter import adapter_for, run_in_thread_if_safe
+from apass.core.displayed import Displayed
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.portable import remote_run
@@ -15,7 +16,6 @@ from apass.errors import UnknownNodeError, did_you_mean
 from apass.instruments.provenance.history import Provenance
 from apass.instruments.provenance.snapshot import Snapshot
 from apass.instruments.support.change_tracker import ChangeTracker
-from apass.util.displayed import Displayed
 from apass.util.identity_cache import IdentityCache
 
 __all__ = ["ProvenanceInstrument"]

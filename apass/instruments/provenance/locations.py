@@ -7,6 +7,7 @@ from threading import Lock
 from typing import Any
 
 from apass.core.adapter import adapter_for, run_in_thread_if_safe
+from apass.core.displayed import Displayed
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.nodes import Node, nodes_of
@@ -15,7 +16,6 @@ from apass.core.position import Position, PositionTracker
 from apass.core.run import current_run
 from apass.instruments.provenance.matching import match_nodes
 from apass.instruments.support.change_tracker import ChangeTracker
-from apass.util.displayed import Displayed
 from apass.util.printable import printable
 
 __all__ = ["LocationCheckInstrument", "PassLocations"]

@@ -12,10 +12,12 @@ from weakref import WeakKeyDictionary
 import anyio
 from anyio.to_thread import run_sync
 
+from apass.core.displayed import Displayed
 from apass.core.instrument import pass_instrument
 from apass.core.portable import perf_epoch, remote_run
 from apass.core.position import Position
 from apass.core.run import Run
+from apass.display.blocks import Page, Span
 from apass.instruments.provenance.instrument import ProvenanceInstrument
 from apass.instruments.report.page import render_page
 from apass.instruments.report.record import Body, PassRun, Record, RecordedError, RecordedRemark, RunStatus
@@ -31,8 +33,8 @@ from apass.instruments.report.recorder import (
 )
 from apass.instruments.report.texts import LARGE, TextStore
 from apass.instruments.support.events import Event, EventInstrument
-from apass.util.displayed import Displayed
 from apass.util.files import write_whole
+from apass.util.text import count_of
 
 __all__ = ["ReportInstrument"]
 
@@ -232,6 +234,13 @@ class ReportInstrument(EventInstrument, Displayed):
             provenance={} if self._provenance is None else self._provenance.modules,
             left_out=left_out,
         )
+
+    def __block__(self) -> Page:
+        record = self.record()
+        modules = len({run.module for run in record.runs} | set(record.failures))
+        runs = f"{count_of(len(record.runs), 'run')} of passes on {count_of(modules, 'module')}"
+        advice = Span('  write the page with `await report.write("report.html")`', "muted")
+        return Page((Span(record.title, "name"), Span(f"  {runs}"), advice), self.render())
 
     def render(self) -> str:
         """Return the HTML page of the record so far."""

@@ -8,10 +8,11 @@ from threading import Lock
 from time import perf_counter
 from typing import Any
 
+from apass.core.displayed import Displayed
 from apass.core.instrument import pass_instrument
 from apass.core.run import Run
+from apass.display.blocks import Block
 from apass.instruments.timing.tables import FunctionTiming, render_functions
-from apass.util.displayed import Displayed
 
 __all__ = ["FunctionTimingInstrument"]
 
@@ -91,6 +92,9 @@ class FunctionTimingInstrument(Displayed):
     def render(self) -> str:
         """Return `slowest()` as a table."""
         return render_functions(self.slowest())
+
+    def __block__(self) -> Block:
+        return FunctionTiming.__block_of__(self.slowest())
 
     def reset(self) -> None:
         """Discard the results."""

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from threading import Lock
 from time import perf_counter
 
+from apass.core.displayed import Displayed
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.portable import remote_run
 from apass.core.run import Run, current_run
+from apass.display.blocks import Block
 from apass.instruments.timing.tables import PassTiming, render_timings
-from apass.util.displayed import Displayed
 
 __all__ = ["PassTimingInstrument"]
 
@@ -128,6 +129,9 @@ class PassTimingInstrument(Displayed):
         Unlike in TVM, this works after the context has been left.
         """
         return render_timings(self.profile(merge=merge))
+
+    def __block__(self) -> Block:
+        return PassTiming.__block_of__(self.profile())
 
     def reset(self) -> None:
         """Discard the results, including those of open calls."""

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from apass.display.blocks import Bar, Block, Line, Row, Span, Table, limited
 from apass.util.text import aligned_rows
 
 __all__ = [
@@ -52,6 +53,13 @@ class PassTiming:
         """
         return self.wall - self.busy
 
+    @classmethod
+    def __block_of__(cls, items: Sequence["PassTiming"]) -> Block:
+        if not items:
+            return (Span("no pass was timed", "muted"),)
+        longest = max(timing.wall for timing in items)
+        return limited(Table(_TIMES, list(_timing_rows(items, None, longest, 0)), numbers=3))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionTiming:
@@ -74,6 +82,47 @@ class FunctionTiming:
     def waiting(self) -> float:
         """Waiting time, including time in the scheduler's queue."""
         return self.wall - self.busy
+
+    @classmethod
+    def __block_of__(cls, items: Sequence["FunctionTiming"]) -> Block:
+        if not items:
+            return (Span("no function was timed", "muted"),)
+        longest = max(timing.wall for timing in items)
+        rows: list[Row] = []
+        for timing in items:
+            module = () if timing.module is None else (Span(f"{timing.module}:", "muted"),)
+            failed = (Span("  failed", "bad"),) if timing.failed else ()
+            label = (*module, Span(timing.function, "name"), Span(f"  {timing.path}", "muted"), *failed)
+            rows.append(_times_row(timing.wall, timing.busy, longest, label))
+        return limited(Table((*_TIMES[:-1], "function"), rows, numbers=3))
+
+
+_TIMES: Final = ("wall ms", "busy ms", "waiting ms", "busy, waiting", "pass")
+_NOTABLE: Final = 0.01
+"""Hooks of instruments have a row of their own if they took more than this share of the longest time."""
+
+
+def _timing_rows(timings: Iterable[PassTiming], module: str | None, longest: float, depth: int) -> Iterator[Row]:
+    for timing in timings:
+        counts = (timing.calls if timing.calls > 1 else 0, timing.failed, timing.unfinished)
+        notes = [
+            f"{count} {noun}" for count, noun in zip(counts, ("calls", "failed", "unfinished"), strict=True) if count
+        ]
+        label: Line = (Span(timing.name, "name"),)
+        if timing.module is not None and timing.module != module:
+            label = (*label, Span(f"  module {timing.module!r}", "muted"))
+        if notes:
+            label = (*label, Span(f"  {', '.join(notes)}", "bad" if timing.failed else "muted"))
+        yield _times_row(timing.wall, timing.busy, longest, label, depth)
+        yield from _timing_rows(timing.children, timing.module, longest, depth + 1)
+        if timing.hooks_wall > _NOTABLE * longest:
+            hooks = (Span("(hooks of instruments)", "muted"),)
+            yield _times_row(timing.hooks_wall, timing.hooks_busy, longest, hooks, depth + 1)
+
+
+def _times_row(wall: float, busy: float, longest: float, label: Line, depth: int = 0) -> Row:
+    times: list[Line] = [(Span(f"{seconds * 1000:.3f}"),) for seconds in (wall, busy, wall - busy)]
+    return Row([*times, Bar.of(busy, wall - busy, longest), label], depth)
 
 
 def timings_by_pass(timings: Iterable[PassTiming]) -> tuple[PassTiming, ...]:

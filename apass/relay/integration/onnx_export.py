@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from anyio import to_thread
 
-from apass.adapters.onnx.plugin import PLUGIN
+from apass.adapters.onnx import OnnxModel
 from apass.core.context import PassContext
 from apass.core.info import PassInfo
 from apass.errors import AdapterError
@@ -27,13 +27,13 @@ class FromRelay(ModulePass[Any]):
 
     info: PassInfo = PassInfo(0, "onnx.FromRelay")
     cacheable: bool | Literal["module"] = True
-    result_type = PLUGIN.module_type
+    result_type = OnnxModel
 
     def __init__(self, opset_version: int | None = None) -> None:
         self.opset_version = opset_version
         """The version of ONNX's operators."""
 
-    async def transform_module(self, mod: Any, ctx: PassContext) -> Any:
+    async def transform_module(self, mod: Any, ctx: PassContext) -> OnnxModel:
         """Return the ONNX model.
 
         Raises:
@@ -43,7 +43,8 @@ class FromRelay(ModulePass[Any]):
         """
         if not isinstance(mod, IRModule):
             raise AdapterError(f"pass 'onnx.FromRelay' takes an apass.relay.IRModule, got {type(mod).__name__}")
-        return await to_thread.run_sync(exported_model, mod, self.opset_version)
+        model: OnnxModel = await to_thread.run_sync(exported_model, mod, self.opset_version)
+        return model
 
 
 provide_pass("onnx.FromRelay")(FromRelay)

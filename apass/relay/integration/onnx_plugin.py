@@ -68,7 +68,7 @@ def imported_model(source: Any, facts: Mapping[str, object] | None = None) -> IR
     # onnx is an extra.
     import onnx_ir
 
-    from apass.adapters.onnx import model_proto
+    from apass.adapters.onnx.storage import model_proto
     from apass.relay.frontend import from_onnx
 
     for output in source.graph.outputs:
@@ -152,9 +152,9 @@ async def _compare_outputs(before: IRModule, after: IRModule) -> Comparison:
 async def _measure(mods: Sequence[IRModule]) -> Sequence[Measures]:
     """Return the sizes and latencies of the exported modules."""
     # onnx is an extra.
-    from apass.adapters.onnx.plugin import PLUGIN
+    from apass.adapters.onnx.plugin import measure
 
-    return await PLUGIN.measure([exported_model(mod) for mod in mods])
+    return await measure([exported_model(mod) for mod in mods])
 
 
 THROUGH_RELAY: Final[IRPlugin[IRModule]] = replace(

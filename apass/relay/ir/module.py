@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, count
 from typing import TypeAlias, overload
 
+from apass.core.displayed import Displayed
 from apass.errors import did_you_mean
 from apass.relay.ir.adt import Constructor, TypeData
 from apass.relay.ir.attrs import DictAttrs
@@ -15,7 +16,6 @@ from apass.relay.ir.map import Map
 from apass.relay.ir.text_format import astext, pretty_print
 from apass.relay.ir.ty import GlobalTypeVar
 from apass.relay.ir.variables import free_type_vars, free_vars
-from apass.util.displayed import Displayed
 
 __all__ = ["IRModule", "set_std_importer"]
 

@@ -6,8 +6,8 @@ import pytest
 
 import apass
 from apass import relay
+from apass.core.module_diff import ModuleDiff
 from apass.instruments import PrintChanged, VerifyInstrument
-from apass.instruments.support.module_diff import ModuleDiff
 from apass.relay.integration.adapter import ADAPTER
 from apass.relay.ir.module import IRModule
 from apass.relay.prelude import Prelude

@@ -7,7 +7,7 @@ import pytest
 
 from apass import register_adapter
 from apass.adapters.mapping import DictAdapter
-from apass.instruments.support.module_diff import ModuleDiff
+from apass.core.module_diff import ModuleDiff
 
 
 class Numbered(dict[str, Any]):

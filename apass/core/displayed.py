@@ -1,6 +1,5 @@
 """`Displayed`: the base class of objects with a rich display."""
 
-from importlib import import_module
 from typing import Any
 
 __all__ = ["Displayed"]
@@ -21,16 +20,32 @@ class Displayed:
 
     """
 
-    # The display takes long to import, and most programs never show an object.
+    # The display takes long to import, and most programs never show an object: hence the late imports.
     __slots__ = ()
 
+    def __block__(self) -> object:
+        """Return what is shown of the object: one of the blocks of `apass.display.blocks`."""
+        # See above.
+        from apass.core.view import module_or_text
+
+        return module_or_text(self)
+
     def _repr_html_(self) -> str:
-        return str(import_module("apass.display.view").view(self)._repr_html_())
+        # See above.
+        from apass.core.view import view
+
+        return view(self)._repr_html_()
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        # See above.
+        from apass.core.view import view
+
         # IPython in a terminal. The addresses that Python shows by default are of no use there either.
         has_address = type(self).__repr__ is object.__repr__ and not cycle
-        printer.text(str(import_module("apass.display.view").view(self)) if has_address else repr(self))
+        printer.text(str(view(self)) if has_address else repr(self))
 
     def __rich__(self) -> object:
-        return import_module("apass.display.view").view(self).__rich__()
+        # See above.
+        from apass.core.view import view
+
+        return view(self).__rich__()
