@@ -1,11 +1,12 @@
-"""`PassInfo`: the metadata of a pass, used by hooks and pipelines."""
+"""`PassInfo`: the metadata of a pass; and `AnyPass`, what the rooms below passes know of one."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from apass.errors import PassDefinitionError
 
-__all__ = ["PassInfo"]
+__all__ = ["AnyPass", "PassInfo"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,22 @@ class PassInfo:
         object.__setattr__(self, "opt_level", int(opt_level))
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "required", names)
+
+
+class AnyPass(Protocol):
+    """A pass, as contexts and runs know it. A Protocol, because they lie below the class `Pass`."""
+
+    info: PassInfo
+    """The metadata."""
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """The names by which a context and instruments select the pass."""
+        ...
+
+    def open(self, ctx: Any) -> Any:
+        """Return the async context manager of what the pass needs during a run."""
+        ...
 
 
 def _check(condition: bool, subject: str, value: object, expected: str) -> None:

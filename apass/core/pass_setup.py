@@ -1,32 +1,21 @@
 """`PassSetup`: opens passes for a run, and closes them after it."""
 
 import inspect
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 
 import anyio
 from anyio.abc import TaskGroup
 
 from apass.concurrency.shielding import flatten_errors, run_shielded
 from apass.core.context import OPENED, PassContext, current_scope
-from apass.core.info import PassInfo
+from apass.core.info import AnyPass
 from apass.errors import PassContextError, PassDefinitionError
 from apass.util.text import text_of_error
 
-__all__ = ["HasSetup", "PassSetup"]
-
-
-class HasSetup(Protocol):
-    """A pass that opens something. A Protocol, because passes lie below."""
-
-    info: PassInfo
-    """The metadata."""
-
-    def open(self, ctx: PassContext) -> AbstractAsyncContextManager[Any] | AsyncIterator[Any]:
-        """Return what opens and closes it."""
-        ...
+__all__ = ["PassSetup"]
 
 
 class PassSetup:
@@ -42,7 +31,7 @@ class PassSetup:
     while the passes run, these are cancelled, and its error is raised.
     """
 
-    def __init__(self, passes: Iterable[HasSetup], ctx: PassContext) -> None:
+    def __init__(self, passes: Iterable[AnyPass], ctx: PassContext) -> None:
         self._ctx = ctx
         self._before = self.values = OPENED.get()
         """What is open, by opener."""
@@ -113,7 +102,7 @@ class PassSetup:
 class _Host:
     """The task that enters and leaves the manager of one pass."""
 
-    def __init__(self, pass_: HasSetup) -> None:
+    def __init__(self, pass_: AnyPass) -> None:
         self.pass_: Final = pass_
         self.name: Final = pass_.info.name
         self.ready: Final = anyio.Event()
@@ -156,7 +145,7 @@ class _Host:
         await self.closed.wait()
 
 
-def _manager(pass_: HasSetup, ctx: PassContext) -> AbstractAsyncContextManager[Any]:
+def _manager(pass_: AnyPass, ctx: PassContext) -> AbstractAsyncContextManager[Any]:
     """Return the context manager of a pass.
 
     Raises:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from time import perf_counter, time
 from typing import Any, Protocol, runtime_checkable
 
+from apass.core.info import AnyPass
 from apass.core.instrument import HOOKS, instrument_name
-from apass.core.run import RUN, HasInfo, Run, current_module_name, current_run
+from apass.core.run import RUN, Run, current_module_name, current_run
 from apass.errors import PassContextError
 
 __all__ = [
@@ -60,7 +61,7 @@ class Delegates:
     """The run of the pass that the worker executes."""
 
     @classmethod
-    def of(cls, pass_: HasInfo, instruments: Iterable[object]) -> "Delegates":
+    def of(cls, pass_: AnyPass, instruments: Iterable[object]) -> "Delegates":
         """Prepare the twins of `instruments`, for a worker that executes `pass_`.
 
         Raises:

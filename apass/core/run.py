@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from contextvars import ContextVar, Token
 from operator import length_hint
-from typing import Any, Final, Protocol, Self, final
+from typing import Any, Final, Self, final
 
-from apass.core.info import PassInfo
+from apass.core.info import AnyPass, PassInfo
 
 __all__ = [
     "RUN",
-    "HasInfo",
     "Run",
     "RunCursor",
     "RunNote",
@@ -23,18 +22,6 @@ __all__ = [
     "leave_module",
     "note_whereabouts",
 ]
-
-
-class HasInfo(Protocol):
-    """A pass, as far as a run knows it. A Protocol, because passes lie below."""
-
-    info: PassInfo
-    """The metadata."""
-
-    @property
-    def all_names(self) -> tuple[str, ...]:
-        """The names by which a context and instruments select the pass."""
-        ...
 
 
 _MODULE: ContextVar[str | None] = ContextVar("apass_module", default=None)
@@ -60,7 +47,7 @@ class Run:
         function: str | None = None,
         module: str | None = None,
         body_of: "Run | None" = None,
-        pass_: HasInfo | None = None,
+        pass_: AnyPass | None = None,
     ) -> None:
         self.info: Final = info
         """The pass that runs."""
@@ -119,7 +106,7 @@ class RunCursor:
         """The module whose functions the bodies are; None for a loop over passes."""
         self.queue: Iterator[Any] = queue
         """The bodies that have not started; an iterator that knows its length."""
-        self.item: HasInfo | str | Run | None = None
+        self.item: AnyPass | str | Run | None = None
         """The pass, or the function by name, that runs now; its `Run` after the first request for it."""
         # Read here, because the request may come from a task that works on a module of another name.
         self.module: str | None = _MODULE.get()

@@ -11,6 +11,7 @@ from apass.concurrency.scheduler import LoopScheduler
 from apass.core.analysis_manager import AnalysisManager
 from apass.core.answers import AnswerCursor
 from apass.core.deadline import Deadline
+from apass.core.info import AnyPass
 from apass.core.instrument import Hooks
 from apass.core.pass_factories import known_names, load_providers
 from apass.core.store import FaultTolerantStore
@@ -18,15 +19,6 @@ from apass.errors import UnmatchedPassNameWarning, did_you_mean
 from apass.util.identity_cache import IdentityCache
 
 __all__ = ["ContextState", "Scope"]
-
-
-class HasNames(Protocol):
-    """What a scope reads of a pass. A Protocol, because passes lie below."""
-
-    @property
-    def all_names(self) -> tuple[str, ...]:
-        """The names by which a context selects the pass."""
-        ...
 
 
 class SelectsPasses(Protocol):
@@ -119,7 +111,7 @@ class Scope(Generic[ContextT]):
     expected: set[str] = field(default_factory=set[str])
     """Names that `warn_unmatched` does not report, although no pass may have them."""
 
-    def record_pass(self, pass_: HasNames) -> None:
+    def record_pass(self, pass_: AnyPass) -> None:
         """Record that a pass was seen, for `warn_unmatched`."""
         if self.records_passes:
             self.passes.update(pass_.all_names)

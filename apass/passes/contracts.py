@@ -2,32 +2,21 @@
 
 import inspect
 from functools import wraps
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final
 
 from apass.concurrency.coroutines import is_awaitable
-from apass.core.context import PassContext, PassScope, current_scope
+from apass.core.context import PassContext, current_scope
 from apass.core.info import PassInfo
 from apass.core.properties import Property, find_property, list_properties, names_of
 from apass.errors import PassDefinitionError, PropertyError
 
-__all__ = ["add_contract", "is_settled"]
-
-PassT = TypeVar("PassT", bound="HasContract")
+__all__ = ["add_contract", "reason_missing"]
 
 _MARK: Final = "__checks_contract__"
 """Set on a `transform` that checks the contract of its pass."""
 
 _ENSURING: Final[dict[str, set[str]]] = {}
 """The names of the passes that ensure a property, for messages."""
-
-
-class HasContract(Protocol):
-    """What this module reads of a pass. A Protocol, because passes lie below."""
-
-    info: PassInfo
-    requires: tuple[str | Property, ...]
-    ensures: tuple[str | Property, ...]
-    idempotent: bool
 
 
 def add_contract(cls: Any) -> None:
@@ -46,7 +35,7 @@ def add_contract(cls: Any) -> None:
     @wraps(getattr(original, "__func__", original))
     async def transform(self: Any, mod: Any, ctx: PassContext) -> Any:
         for item in self.requires:
-            reason = await _missing(item, mod, ctx)
+            reason = await reason_missing(item, mod, ctx)
             if reason is not None:
                 raise PropertyError(_not_required(self, item, reason))
         # The `transform` of a decorated function is a static method, which takes no `self`.
@@ -57,7 +46,7 @@ def add_contract(cls: Any) -> None:
         if result is None or is_awaitable(result):
             return result
         for item in self.ensures:
-            reason = await _missing(item, result, ctx)
+            reason = await reason_missing(item, result, ctx)
             if reason is not None:
                 name = _name_of(item)
                 raise PropertyError(f"pass {self.info.name!r} ensures {name!r}, but its result lacks it{reason}")
@@ -97,7 +86,7 @@ class _OfClass:
         )
 
 
-async def _missing(item: str | Property, mod: Any, ctx: PassContext) -> str | None:
+async def reason_missing(item: str | Property, mod: Any, ctx: PassContext) -> str | None:
     """Return None if a module has a property, or else the end of a message."""
     try:
         outcome: object = await ctx.get(find_property(item), mod)
@@ -123,15 +112,3 @@ def _not_required(pass_: Any, item: str | Property, reason: str) -> str:
 
 def _name_of(item: str | Property) -> str:
     return next(names_of([item]))
-
-
-async def is_settled(pass_: HasContract, mod: Any, scope: PassScope) -> bool:
-    """Return whether an idempotent pass would change nothing in a module.
-
-    It would not if it has returned the module in this context, or if the module has all properties that it ensures.
-    """
-    if pass_ in (scope.state.settled.get(mod) or ()):
-        return True
-    if not pass_.ensures:
-        return False
-    return all([await _missing(item, mod, scope.ctx) is None for item in pass_.ensures])

@@ -16,7 +16,7 @@ from apass.core.run import RUN, RunCursor, current_run
 from apass.errors import CyclicRequirementError
 from apass.passes.base import Pass, is_enabled
 from apass.passes.combinator import check_passes
-from apass.passes.contracts import is_settled
+from apass.passes.contracts import reason_missing
 from apass.passes.function_pass import FunctionPass
 from apass.passes.order import check_order
 from apass.passes.registry import get_required
@@ -200,7 +200,7 @@ async def _run_required(owner: str, required: Sequence[str], mod: Any, scope: Pa
             if name in trail:
                 raise CyclicRequirementError.at(name, trail)
             pass_ = get_required(name, owner)
-            if pass_.idempotent and await is_settled(pass_, mod, scope):
+            if pass_.idempotent and await _is_settled(pass_, mod, scope):
                 scope.record_pass(pass_)
                 continue
             if pass_.info.required:
@@ -214,3 +214,15 @@ async def _run_required(owner: str, required: Sequence[str], mod: Any, scope: Pa
     finally:
         _RESOLVING.reset(token)
     return mod
+
+
+async def _is_settled(pass_: Pass[Any], mod: Any, scope: PassScope) -> bool:
+    """Return whether an idempotent pass would change nothing in a module.
+
+    It would not if it has returned the module in this context, or if the module has all properties that it ensures.
+    """
+    if pass_ in (scope.state.settled.get(mod) or ()):
+        return True
+    if not pass_.ensures:
+        return False
+    return all([await reason_missing(item, mod, scope.ctx) is None for item in pass_.ensures])

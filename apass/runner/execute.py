@@ -14,7 +14,7 @@ from apass.core.adapter import ModT, adapter_for, adapter_of_type
 from apass.core.analysis_manager import Preserves
 from apass.core.changes import CHANGES
 from apass.core.context import PassContext, PassScope
-from apass.core.info import PassInfo
+from apass.core.info import AnyPass, PassInfo
 from apass.core.instrument import NO_HOOKS, Hooks, instrument_name
 from apass.core.run import Run, RunCursor, note_whereabouts
 from apass.core.tracebacks import hidden_in_pytest, hide_runner_frames
@@ -34,19 +34,8 @@ _COROUTINE: Any = CoroutineType
 T = TypeVar("T")
 
 
-class Runnable(Protocol[T]):
-    """The interface of a pass to the runner.
-
-    It is a Protocol because the runner lies below the passes that call it.
-    """
-
-    info: PassInfo
-    """The metadata of the pass."""
-
-    @property
-    def all_names(self) -> tuple[str, ...]:
-        """The names by which a context selects the pass."""
-        ...
+class Runnable(AnyPass, Protocol[T]):
+    """The interface of a pass to the runner, which lies below the passes that call it."""
 
     preserves: Preserves
     """The analyses that still hold for its result."""
