@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from apass import executors as executors
     from apass import external as external
     from apass import instruments
+    from apass import plugins as plugins
     from apass import relay as relay
     from apass import stores as stores
     from apass import testing as testing
@@ -128,7 +129,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "apass": ["errors", "executors", "external", "instruments", "relay", "stores", "testing"],
+            "apass": ["errors", "executors", "external", "instruments", "plugins", "relay", "stores", "testing"],
             "apass.adapters.base": ["BaseAdapter"],
             "apass.adapters.tvm.bridge": ["from_tvm", "to_tvm"],
             "apass.batch.journal": ["Journal"],

@@ -7,7 +7,7 @@ from typing import Any, Final, final
 
 from apass.core.run import Run, RunCursor
 
-__all__ = ["CHANGES", "ChangeLog", "TentativeChanges", "tentative_changes"]
+__all__ = ["CHANGES", "ChangeLog", "TentativeChanges", "tentative_changes", "without_changes"]
 
 
 @final
@@ -61,6 +61,19 @@ class ChangeLog:
 
 CHANGES: Final[ContextVar[ChangeLog | None]] = ContextVar("apass_changes", default=None)
 """The log of the module that this task works on; None if nothing reads it."""
+
+
+@contextmanager
+def without_changes() -> Generator[None]:
+    """Count no changes in the block.
+
+    A pass is then counted as a whole, and not by the passes that it calls.
+    """
+    token = CHANGES.set(None)
+    try:
+        yield
+    finally:
+        CHANGES.reset(token)
 
 
 @final

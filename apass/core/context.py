@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from time import perf_counter
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, NoReturn, Self, TypeAlias, TypedDict, TypeVar, Unpack, cast, final
 
@@ -21,6 +22,7 @@ from apass.core.adapter import never_modules
 from apass.core.analysis import Analysis
 from apass.core.analysis_manager import AnalysisManager
 from apass.core.answers import AnswerCursor, RecordedAnswers, answer_to
+from apass.core.changes import CHANGES
 from apass.core.config import Config, ConfigValues, list_configs, make_config
 from apass.core.deadline import Deadline, earlier
 from apass.core.diagnostic_context import DiagnosticContext
@@ -42,9 +44,12 @@ __all__ = [
     "Opener",
     "PassContext",
     "PassScope",
+    "can_merge_passes",
     "current_scope",
     "enter_in_worker",
+    "expect_pass_names",
     "waiting_for",
+    "yield_if_due",
 ]
 
 __tracebackhide__ = hidden_in_pytest
@@ -772,6 +777,33 @@ def _out_of_order(ctx: PassContext, scope: PassScope | None) -> str:
     if scope is None or scope.ctx is ctx or above is None:
         return f"{ctx!r} was left in a task that had not entered it; leave a context in the task that entered it"
     return f"{ctx!r} was left while {scope.ctx!r} is current; leave contexts in the reverse of the order of entering"
+
+
+def can_merge_passes() -> bool:
+    """Return whether a pass may run in place of several ones.
+
+    It may not if a store, a deadline or a record of changes looks at single passes. `Pass.merged_with` returns None
+    then.
+    """
+    return current_scope().is_plain and CHANGES.get() is None
+
+
+def expect_pass_names(names: Iterable[str]) -> None:
+    """Do not warn of names to require or to disable, although no pass of the run has them.
+
+    A pass calls it whose own compiler applies them to its inner passes.
+    """
+    current_scope().expected.update(names)
+
+
+async def yield_if_due() -> None:
+    """Let the event loop run if the time slice has expired.
+
+    A pass that changes many functions in one body calls it between them.
+    """
+    scheduler = current_scope().state.scheduler
+    if perf_counter() > scheduler.slice_ends:
+        await scheduler.yield_to_loop()
 
 
 @contextmanager

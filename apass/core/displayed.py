@@ -34,7 +34,7 @@ class Displayed:
         # See above.
         from apass.core.view import view
 
-        return view(self)._repr_html_()
+        return view(self).html()
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         # See above.

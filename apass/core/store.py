@@ -4,11 +4,12 @@ import json
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from hashlib import blake2b
 from threading import local
 from time import monotonic
-from typing import Any, Final, Protocol, TypeVar, cast, final, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast, final, runtime_checkable
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from apass.concurrency.coroutines import is_awaitable
@@ -20,7 +21,9 @@ from apass.util.identity_cache import IdentityCache
 from apass.util.text import shorten
 
 __all__ = [
+    "REQUESTS",
     "SEAL_SIZE",
+    "CacheRequest",
     "FaultTolerantStore",
     "ModuleResults",
     "RunResults",
@@ -42,6 +45,23 @@ MAX_LISTED: Final = 1000
 """Maximum number of results that are listed for one module; the oldest are dropped."""
 _PROGRAMMING_ERRORS: Final = (AssertionError, AttributeError, ImportError, NameError, NotImplementedError, TypeError)
 """Errors of a store that no outage causes, so that they must not be hidden behind a warning."""
+
+
+class CacheRequest(NamedTuple):
+    """One request for the result of a pass, for a module or a function."""
+
+    run: Run
+    """The run of the pass, or of the body."""
+    key: str
+    """The digest of the key of the pass."""
+    fingerprint: str
+    """The fingerprint of the module or the function."""
+    is_stored: bool
+    """Whether the store had the result."""
+
+
+REQUESTS: Final[ContextVar[list[CacheRequest] | None]] = ContextVar("apass_cache_requests", default=None)
+"""The requests of this task so far; None if nothing reads them."""
 
 
 def seal(key: str, value: bytes) -> bytes:

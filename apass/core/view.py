@@ -13,8 +13,8 @@ from apass.core.adapter import adapter_for, adapter_of_type, text_parts
 from apass.core.module_diff import ModuleDiff
 from apass.display.blocks import Block, Code, Fold, Group, Span
 from apass.display.highlight import MAX_LINES, highlight_diff, highlight_ir, plain_lines
-from apass.display.view import View
-from apass.util.text import count_of, shorten
+from apass.display.view import View, not_shown
+from apass.util.text import count_of
 from apass.util.text_diff import diff_texts, limit_lines
 
 __all__ = ["diff", "diff_block", "module_block", "module_or_text", "view"]
@@ -92,13 +92,7 @@ def _block_of(obj: object) -> Block:
         return module_block(obj)
     if isinstance(obj, list | tuple):
         return Group([_block_of(item) for item in items])
-    advice = "if it is a module, register an adapter for its type with register_adapter"
-    if type(obj).__name__ == "ModelProto":  # the class of the package onnx, which passes do not work on
-        advice = "convert it with onnx_ir.from_proto(model)"
-    raise TypeError(
-        f"view shows passes, plans, contexts, modules, outcomes and results of instruments, not {shorten(repr(obj))}; "
-        f"{advice}"
-    )
+    raise not_shown(obj)
 
 
 def _items(obj: object) -> list[object]:

@@ -3,8 +3,9 @@
 from apass.display.blocks import Block
 from apass.display.html import render_html
 from apass.display.text import render_text
+from apass.util.text import shorten
 
-__all__ = ["View"]
+__all__ = ["View", "not_shown"]
 
 
 class View:
@@ -25,11 +26,25 @@ class View:
     # The prompt of Python, and text outputs of notebooks, show the text, too.
     __repr__ = __str__
 
-    def _repr_html_(self) -> str:
+    def html(self) -> str:
+        """Return the HTML that a notebook shows."""
         return render_html(self._block)
+
+    _repr_html_ = html
 
     def __rich__(self) -> object:
         # Only rich calls this method, so it is installed.
         from apass.display.terminal import render_rich
 
         return render_rich(self._block)
+
+
+def not_shown(obj: object) -> TypeError:
+    """Return the error for an object that has no display."""
+    advice = "if it is a module, register an adapter for its type with register_adapter"
+    if type(obj).__name__ == "ModelProto":  # the class of the package onnx, which passes do not work on
+        advice = "convert it with onnx_ir.from_proto(model)"
+    return TypeError(
+        f"view shows passes, plans, contexts, modules, outcomes and results of instruments, not {shorten(repr(obj))}; "
+        f"{advice}"
+    )

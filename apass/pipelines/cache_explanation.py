@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, cast
 
-from apass.core.cache_requests import REQUESTS, CacheRequest
 from apass.core.context import PassContext
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.run import Run, current_run
-from apass.core.store import FaultTolerantStore, Store, StoreInfo
+from apass.core.store import REQUESTS, CacheRequest, FaultTolerantStore, Store, StoreInfo
 from apass.errors import PassContextError
 from apass.passes.base import Pass
 from apass.pipelines.parser import as_pass

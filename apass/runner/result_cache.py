@@ -22,12 +22,11 @@ from apass.core.adapter import (
     run_in_thread_if_safe,
     type_name,
 )
-from apass.core.cache_requests import REQUESTS, CacheRequest
 from apass.core.changes import CHANGES
 from apass.core.config import ConfigKey, config_key
 from apass.core.context import PassContext
 from apass.core.run import current_run
-from apass.core.store import FaultTolerantStore, ModuleResults, stored_identity
+from apass.core.store import REQUESTS, CacheRequest, FaultTolerantStore, ModuleResults, stored_identity
 from apass.runner.error_policy import watch_failures
 from apass.util.fingerprint import fingerprint_value
 from apass.util.imported_names import find_imported

@@ -48,6 +48,7 @@ __all__ = [
     "external_files",
     "load_model",
     "model_from_bytes",
+    "model_proto",
     "model_to_bytes",
     "private_copy",
     "save_model",

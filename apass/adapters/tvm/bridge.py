@@ -8,14 +8,13 @@ from typing import Any, ClassVar, Final, Never
 import anyio
 from anyio import from_thread
 
-from apass.adapters.tvm import ADAPTER
+from apass.adapters.tvm.adapter import ADAPTER
 from apass.adapters.tvm.concurrency import is_concurrent, is_local
 from apass.adapters.tvm.execution import CONFIG_PREFIX, current_call, run_in_thread, run_plain
 from apass.adapters.tvm.grouping import Step, part_of, run_steps
 from apass.adapters.tvm.library import BaseFunc, IRModule, tvm, tvm_ffi
 from apass.core.adapter import FunctionKind
-from apass.core.changes import CHANGES
-from apass.core.context import PassContext, current_scope
+from apass.core.context import PassContext, can_merge_passes, expect_pass_names
 from apass.core.info import PassInfo
 from apass.core.run import current_run
 from apass.errors import AdapterError, ApassError, ExecutorError, PassResultError
@@ -46,7 +45,7 @@ class _OfTVM(Pass[IRModule], init=False):
         None if there is a limit, or if it is recorded which of them changes the module.
         """
         passes = [self, *(pass_ for pass_ in following if isinstance(pass_, _OfTVM))]
-        if len(passes) <= len(following) or not current_scope().is_plain or CHANGES.get() is not None:
+        if len(passes) <= len(following) or not can_merge_passes():
             return None
         return _MergedPass(PassInfo(0, ", ".join(pass_.info.name for pass_ in passes)), [_step(one) for one in passes])
 
@@ -161,7 +160,7 @@ class _MergedPass(ModulePass[IRModule]):
         """Run the passes in order."""
         check_module(self.info.name, mod)
         # TVM itself selects the passes inside of a pass.
-        current_scope().expected.update(ctx.disabled_pass, ctx.required_pass)
+        expect_pass_names(ctx.disabled_pass | ctx.required_pass)
         return await run_steps(self._steps, mod, ctx)
 
 
@@ -293,7 +292,7 @@ def _plain(value: Any) -> Any:
 async def _run(pass_: Pass[IRModule], mod: IRModule, ctx: PassContext) -> IRModule:
     async with ctx:
         # TVM itself applies most of the names.
-        current_scope().expected.update(ctx.disabled_pass, ctx.required_pass)
+        expect_pass_names(ctx.disabled_pass | ctx.required_pass)
         return await pass_(mod)
 
 

@@ -91,6 +91,7 @@ class ToLLVM(ModulePass[Any]):
         self.target = target
         """The target of TVM."""
         try:
+            # llvmlite is another extra.
             from apass.adapters.llvm import Module
         except MissingExtraError as error:
             raise MissingExtraError(f"pass 'tvm.ToLLVM' makes modules of LLVM: {error}") from error

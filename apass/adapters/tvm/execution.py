@@ -9,18 +9,18 @@ from contextlib import AbstractContextManager, asynccontextmanager, contextmanag
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
+from inspect import isawaitable
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
 import anyio
 from anyio import from_thread, to_thread
 
-from apass.adapters.tvm import ADAPTER
+from apass.adapters.tvm.adapter import ADAPTER
 from apass.adapters.tvm.library import IRModule, short_reason, tvm
-from apass.concurrency.coroutines import is_awaitable
 from apass.concurrency.limits import NO_LIMIT, Slots, usable_cores
-from apass.core.changes import CHANGES
-from apass.core.context import PassContext, current_scope, waiting_for
+from apass.core.changes import without_changes
+from apass.core.context import PassContext, expect_pass_names, waiting_for
 from apass.core.info import PassInfo
 from apass.core.run import current_module_name
 from apass.errors import AdapterError, ApassError
@@ -82,7 +82,7 @@ async def run_in_thread(target: Any, mod: IRModule, ctx: PassContext, *, exclusi
 
     """
     # TVM itself selects the passes inside of the pass.
-    current_scope().expected.update(ctx.disabled_pass, ctx.required_pass)
+    expect_pass_names(ctx.disabled_pass | ctx.required_pass)
     async with _slot(exclusive):
         return await Call(target, mod, ctx, exclusive=exclusive).run()
 
@@ -285,20 +285,19 @@ class Call:
         failure: Exception | None = None
         result: IRModule = None
         # What changed the module is this pass, with and without instruments that see the inner ones.
-        token = CHANGES.set(None)
-        async with anyio.create_task_group() as threads:
-            threads.start_soon(self._run_thread)
-            try:
-                result = await self.answer(None, 0)
-            except Exception as error:
-                # Raised below: a task group would wrap it.
-                failure = error
-            finally:
-                # The next message of the thread fails, and ends the call.
-                self._has_ended = True
-                for stream in (self._send, self._receive, self._reply, self._replied):
-                    stream.close()
-                CHANGES.reset(token)
+        with without_changes():
+            async with anyio.create_task_group() as threads:
+                threads.start_soon(self._run_thread)
+                try:
+                    result = await self.answer(None, 0)
+                except Exception as error:
+                    # Raised below: a task group would wrap it.
+                    failure = error
+                finally:
+                    # The next message of the thread fails, and ends the call.
+                    self._has_ended = True
+                    for stream in (self._send, self._receive, self._reply, self._replied):
+                        stream.close()
         if failure is not None:
             raise failure
         return result
@@ -340,7 +339,7 @@ class Call:
                 # Its hooks are those of the inner pass that TVM has for it.
                 run = partial(message.pass_.transform, ctx=self._ctx) if self._ctx.instruments else message.pass_
                 result = run(message.mod)
-                await self._reply.send(await result if is_awaitable(result) else result)
+                await self._reply.send(await result if isawaitable(result) else result)
                 message = await self._receive.receive()
                 continue
             if message.depth < depth:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import anyio
 from anyio.from_thread import check_cancelled
 
-from apass.adapters.tvm import ADAPTER
+from apass.adapters.tvm.adapter import ADAPTER
 from apass.adapters.tvm.execution import call, call_in_thread, free_cores
 from apass.adapters.tvm.library import BaseFunc, IRModule, tvm
 from apass.core.adapter import FunctionKind

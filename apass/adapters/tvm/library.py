@@ -1,4 +1,4 @@
-"""TVM itself, and its functions and errors: what all modules of this adapter share."""
+"""TVM itself, its functions and errors: what the modules of this adapter share."""
 
 from collections.abc import Iterator
 from importlib import import_module

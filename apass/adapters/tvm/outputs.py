@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from anyio import to_process, to_thread
 
-from apass.adapters.tvm import ADAPTER
+from apass.adapters.tvm.adapter import ADAPTER
 from apass.adapters.tvm.library import BaseFunc, IRModule, short_reason, tvm
 from apass.concurrency.processes.pool import call_in_worker
 from apass.core.ir_plugin import Comparison

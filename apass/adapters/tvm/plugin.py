@@ -1,11 +1,12 @@
 """The `IRPlugin` of TVM, and that of ONNX files that TVM imports."""
 
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 from apass.adapters.file_reader import read_in_process
-from apass.adapters.tvm import ADAPTER
+from apass.adapters.tvm.adapter import ADAPTER
 from apass.adapters.tvm.conversions import from_onnx_proto
 from apass.adapters.tvm.library import IRModule, short_reason, tvm
 from apass.core.ir_plugin import Comparison, IRPlugin
@@ -79,7 +80,8 @@ def _load_onnx(path: Path) -> IRModule:
 
     """
     try:
-        import onnx
+        # Only its files need it. Its functions have partial types.
+        onnx: Any = import_module("onnx")
     except ImportError as error:
         raise MissingExtraError(f"ONNX models need onnx ({error}): pip install 'apass[onnx]'") from error
     try:

@@ -58,12 +58,14 @@ def to_onnx(
     >>> [node.op_type for node in model.graph.node], model.graph.output[0].name
     (['Relu'], 'output')
     """
+    # onnx is an extra.
     from apass.relay.backend.onnx.model import export_model
 
     return export_model(relay_ir, params or {}, name, opset_version, path, output_names)
 
 
 def _onnxruntime(mod: IRModule) -> Executor:
+    # onnxruntime is an extra.
     from apass.relay.backend.onnx.session import OnnxRuntimeExecutor
 
     return OnnxRuntimeExecutor(mod)

@@ -46,6 +46,7 @@ def from_onnx(
         ValueError: if an argument has a name that the model does not have, or an input has no known rank.
 
     """
+    # onnx is an extra.
     from apass.relay.frontend.onnx.importer import import_model
 
     return import_model(model, dict(shape or {}), dtype, opset, freeze_params, dict(convert_config or {}))

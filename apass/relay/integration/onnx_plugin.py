@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
 
 from apass.core.ir_plugin import Comparison, IRPlugin, Measures
@@ -68,7 +68,7 @@ def imported_model(source: Any, facts: Mapping[str, object] | None = None) -> IR
     # onnx is an extra.
     import onnx_ir
 
-    from apass.adapters.onnx.storage import model_proto
+    from apass.adapters.onnx import model_proto
     from apass.relay.frontend import from_onnx
 
     for output in source.graph.outputs:
@@ -119,7 +119,7 @@ def exported_model(mod: IRModule, opset_version: int | None = None) -> Any:
 
     name = mod["main"].attrs.get(_names().NAME)
     proto = to_onnx(mod, name=name if isinstance(name, str) else "main", opset_version=opset_version)
-    model = onnx_ir.from_proto(proto)
+    model = cast("Any", onnx_ir.from_proto)(proto)
     text = mod["main"].attrs.get(_names().METADATA)
     for field, value in json.loads(text).items() if isinstance(text, str) else ():
         if field == "metadata_props":

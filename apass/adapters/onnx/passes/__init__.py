@@ -23,7 +23,7 @@ from apass.core.remarks import Remark
 from apass.core.run import current_module_name
 from apass.errors import AdapterError, ApassError, MissingExtraError, VerifyError
 from apass.passes.in_place import InPlacePass
-from apass.passes.registry import make_pass, provide_pass
+from apass.passes.registry import get_pass, provide_pass
 from apass.passes.sequential import Sequential
 
 try:
@@ -277,7 +277,7 @@ _evaluate_constants.__doc__ = f"{TABLE['EvaluateConstants'].doc}\n\n{TABLE['Eval
 
 def _default() -> Sequential[ir.Model]:
     """Make a model smaller, with the same meaning and the same inputs and outputs."""
-    passes = [make_pass(f"{PREFIX}{name}", {}) for name in DEFAULT]
+    passes = [get_pass(f"{PREFIX}{name}") for name in DEFAULT]
     return Sequential(passes, name=f"{PREFIX}Default")
 
 

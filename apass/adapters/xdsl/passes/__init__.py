@@ -15,7 +15,7 @@ from apass.adapters.xdsl.passes.function_passes import FUNCTION_PASSES
 from apass.adapters.xdsl.passes.wrappers import PREFIX, XdslFunctionPass, XdslPass
 from apass.errors import PassDefinitionError
 from apass.passes.base import Pass
-from apass.passes.registry import make_pass, provide_pass
+from apass.passes.registry import get_pass, provide_pass
 from apass.passes.sequential import Sequential
 
 __all__ = ["DEFAULT", "FUNCTION_PASSES", "XdslFunctionPass", "XdslPass", "wrap"]
@@ -80,7 +80,7 @@ def _default() -> Sequential[ModuleOp]:
 
     It is the default pipeline of the commands for `.mlir` files.
     """
-    return Sequential([make_pass(f"{PREFIX}{name}", {}) for name in DEFAULT], name=f"{PREFIX}Default")
+    return Sequential([get_pass(f"{PREFIX}{name}") for name in DEFAULT], name=f"{PREFIX}Default")
 
 
 provide_pass(f"{PREFIX}Default")(_default)

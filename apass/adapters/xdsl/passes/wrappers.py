@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import fields
 from importlib.metadata import version
-from time import perf_counter
 from typing import Final
 
 from xdsl.context import Context
@@ -25,8 +24,7 @@ from apass.adapters.xdsl.symbols import (
     replace_functions,
 )
 from apass.adapters.xdsl.text import full_message, new_context, verify_module
-from apass.core.changes import CHANGES
-from apass.core.context import PassContext, current_scope
+from apass.core.context import PassContext, can_merge_passes, yield_if_due
 from apass.core.draft import offer_draft, take_draft
 from apass.core.info import PassInfo
 from apass.errors import AdapterError
@@ -166,8 +164,7 @@ def _merged(passes: Sequence[Pass[ModuleOp]]) -> _MergedPass | None:
 
     None if there is a limit or an executor, or if it is recorded which of them changes the module.
     """
-    scope = current_scope()
-    if not scope.is_plain or scope.ctx.executor is not None or CHANGES.get() is not None:
+    if not can_merge_passes() or PassContext.current().executor is not None:
         return None
     own = [pass_ for pass_ in passes if isinstance(pass_, XdslPass | XdslFunctionPass) and pass_.executor is None]
     return _MergedPass(own) if len(own) == len(passes) else None
@@ -223,13 +220,11 @@ class _Run(InPlacePass[ModuleOp]):
         return not same_contents(self._original, mod)
 
     async def _change_functions(self, mod: ModuleOp) -> bool:
-        scheduler = current_scope().state.scheduler
         changed = False
         for (_, original), (_, func) in zip(functions_of(self._original), list(functions_of(mod)), strict=True):
             if ADAPTER.skips(func):
                 continue
-            if perf_counter() > scheduler.slice_ends:
-                await scheduler.yield_to_loop()
+            await yield_if_due()
             for pass_ in self._passes:
                 with alone(mod, func) as part:
                     _apply(pass_.library_pass, part, self._context)

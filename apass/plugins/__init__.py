@@ -1,0 +1,65 @@
+"""Names for authors of adapters, which the adapters of apass use as well.
+
+A program that only runs passes needs none of these names. They load when they are first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from apass.util.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from apass.concurrency.limits import NO_LIMIT, Slots, usable_cores
+    from apass.concurrency.processes.command import complete_process
+    from apass.concurrency.processes.pool import call_in_worker, run_in_worker
+    from apass.core.changes import without_changes
+    from apass.core.context import can_merge_passes, expect_pass_names, yield_if_due
+    from apass.core.draft import Draft, offer_draft, take_draft
+    from apass.core.executor import in_executor
+    from apass.external.solver import NotEncodedError, counterexample, prove_in_worker
+    from apass.util.files import PartFile, Prepared, write_whole
+    from apass.util.late_modules import imported_late
+    from apass.util.tagged_json import reachable_types, read_tagged, write_tagged
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "apass.concurrency.limits": ["NO_LIMIT", "Slots", "usable_cores"],
+            "apass.concurrency.processes.command": ["complete_process"],
+            "apass.concurrency.processes.pool": ["call_in_worker", "run_in_worker"],
+            "apass.core.changes": ["without_changes"],
+            "apass.core.context": ["can_merge_passes", "expect_pass_names", "yield_if_due"],
+            "apass.core.draft": ["Draft", "offer_draft", "take_draft"],
+            "apass.core.executor": ["in_executor"],
+            "apass.external.solver": ["NotEncodedError", "counterexample", "prove_in_worker"],
+            "apass.util.files": ["PartFile", "Prepared", "write_whole"],
+            "apass.util.late_modules": ["imported_late"],
+            "apass.util.tagged_json": ["reachable_types", "read_tagged", "write_tagged"],
+        },
+    )
+
+__all__ = [
+    "NO_LIMIT",
+    "Draft",
+    "NotEncodedError",
+    "PartFile",
+    "Prepared",
+    "Slots",
+    "call_in_worker",
+    "can_merge_passes",
+    "complete_process",
+    "counterexample",
+    "expect_pass_names",
+    "imported_late",
+    "in_executor",
+    "offer_draft",
+    "prove_in_worker",
+    "reachable_types",
+    "read_tagged",
+    "run_in_worker",
+    "take_draft",
+    "usable_cores",
+    "without_changes",
+    "write_tagged",
+    "write_whole",
+    "yield_if_due",
+]
