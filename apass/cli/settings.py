@@ -206,19 +206,39 @@ def make_context(
     folder = options.replay_answers
     check_pass_names("--disable", disabled, passes)
     check_pass_names("--require", required, passes)
+    answers = None if folder is None else RecordedAnswers(folder, unknown=options.unknown_answers.value)
     return PassContext(
         opt_level=options.opt_level,
         disabled_pass=disabled,
         required_pass=required,
-        instruments=instruments,
+        instruments=[*instruments, *_recorder(options.record, answers), *_debugger(options.debug)],
         config=dict(_config_item(text) for text in options.config or []),
         store=store,
         deadline=seconds_of("--deadline", options.deadline),
-        debug=options.debug or None,
-        record=options.record,
         schedule=None if options.schedule is None else _schedule(options.schedule),
-        replay_answers=None if folder is None else RecordedAnswers(folder, unknown=options.unknown_answers.value),
+        replay_answers=answers,
     )
+
+
+def _recorder(folder: Path | None, replayed: RecordedAnswers | None) -> Iterator[object]:
+    """Iterate over the instrument of `--record`, if it is given."""
+    if folder is not None:
+        # Few runs record answers.
+        from apass.instruments.answers import AnswerRecorder
+
+        # Answers that a replay does not know are added to its own folder.
+        yield AnswerRecorder(
+            folder, extend=replayed is not None and replayed.path.parent.absolute() == folder.absolute()
+        )
+
+
+def _debugger(is_on: bool) -> Iterator[object]:
+    """Iterate over the instrument of `--debug`, if it is given."""
+    if is_on:
+        # Few runs look for mistakes.
+        from apass.instruments.debug.instrument import DebugInstrument
+
+        yield DebugInstrument()
 
 
 def schedule_text(schedule: Schedule) -> str:

@@ -22,7 +22,7 @@ async def answer_of(
     """Return what `ask` returns; in a replay, the answer that was recorded.
 
     Call it around anything outside of the program that is no `Service`, such as a measurement on a device. See
-    `PassContext(record=..., replay_answers=...)`.
+    `AnswerRecorder` and `PassContext(replay_answers=...)`.
 
     Parameters:
         name: what is asked.

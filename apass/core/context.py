@@ -6,7 +6,6 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from time import perf_counter
 from types import MappingProxyType, TracebackType
@@ -28,7 +27,8 @@ from apass.core.deadline import Deadline, earlier
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.displayed import Displayed
 from apass.core.executor import ExecutorChoice, check_executor
-from apass.core.instrument import NO_HOOKS, Hooks, find_hook, instrument_name
+from apass.core.instrument import NO_HOOKS, Hooks, find_hook, instrument_name, mark_used, with_companions
+from apass.core.plugins import plugins
 from apass.core.remarks import Remark
 from apass.core.run import Run, current_run
 from apass.core.scope import ContextState, Scope
@@ -81,8 +81,6 @@ class ContextOptions(TypedDict, total=False):
     deadline: float | None
     store: Store | None
     strict: bool
-    debug: bool | None
-    record: Path | str | None
     replay_answers: RecordedAnswers | Path | str | None
     schedule: int | Schedule | None
 
@@ -115,10 +113,6 @@ class PassContext(Displayed):
             `SharedStore`.
         strict: whether to recompute the analyses that passes claim to preserve and compare them, and to check the
             reports of passes in place (False).
-        debug: whether to verify modules after each change and to look for mistakes in passes (see `DebugInstrument`);
-            None is the choice of the current context, or else of the environment variable APASS_DEBUG (None).
-        record: a folder in which to record the answers that services, child processes, analyses and measurements give
-            (None). It adds an `AnswerRecorder` to the instruments.
         replay_answers: the folder of a recorded run, or `RecordedAnswers`, whose answers are given instead of asking
             (None).
         schedule: a seed, or a `Schedule`, from which the order of the steps of concurrent bodies is drawn (None, the
@@ -142,7 +136,6 @@ class PassContext(Displayed):
         "_state",
         "config",
         "deadline",
-        "debug",
         "diag_ctx",
         "disabled_pass",
         "executor",
@@ -178,8 +171,6 @@ class PassContext(Displayed):
     """Where results are kept beyond the context; None is nowhere."""
     strict: bool
     """Whether the analyses that passes claim to preserve are recomputed and compared."""
-    debug: bool
-    """Whether the instruments of debug mode are added to those of the user."""
     replay_answers: RecordedAnswers | None
     """Answers that are given instead of asking; None if all questions are asked."""
     schedule: Schedule | None
@@ -201,8 +192,6 @@ class PassContext(Displayed):
         deadline: float | None = None,
         store: Store | None = None,
         strict: bool = False,
-        debug: bool | None = None,
-        record: Path | str | None = None,
         replay_answers: RecordedAnswers | Path | str | None = None,
         schedule: int | Schedule | None = None,
     ) -> None:
@@ -224,8 +213,6 @@ class PassContext(Displayed):
             schedule = Schedule(schedule)
         if not isinstance(schedule, Schedule | None):
             raise TypeError(f"schedule must be a seed (an int) or a Schedule, not {schedule!r}")
-        if not isinstance(debug, bool | None):
-            raise TypeError(f"debug must be True, False or None, not {debug!r}")
         _set_field(self, "opt_level", opt_level)
         _set_field(self, "required_pass", _names("required_pass", required_pass))
         _set_field(self, "disabled_pass", _names("disabled_pass", disabled_pass))
@@ -239,17 +226,14 @@ class PassContext(Displayed):
             raise TypeError(f"store must be a Store, such as apass.stores.SqliteStore(path), not {store!r}")
         _set_field(self, "store", store)
         _set_field(self, "strict", strict)
-        _set_field(self, "debug", _is_debugged() if debug is None else debug)
         answers = RecordedAnswers(replay_answers) if isinstance(replay_answers, str | Path) else replay_answers
         if not isinstance(answers, RecordedAnswers | None):
             raise TypeError(f"replay_answers must be a folder or RecordedAnswers, not {answers!r}")
-        given = chosen = (*_instruments(instruments), *([] if record is None else [_recorder(record, answers)]))
-        if self.debug:
-            given = _debugging().with_debug_instruments(chosen, must_be_entered=bool(chosen or config or debug))
-        hooks = Hooks.of(given)
+        chosen, defaults = tuple(_instruments(instruments)), _default_instruments()
+        hooks = Hooks.of(with_companions(chosen, defaults, must_be_entered=bool(chosen or config)))
         tolerant = None if store is None else FaultTolerantStore(store)
         _set_field(self, "_state", ContextState(hooks, max_concurrency, tolerant, strict, schedule))
-        self._state.chosen_instruments = chosen
+        self._state.chosen_instruments, self._state.default_instruments = chosen, defaults
         _set_field(self, "replay_answers", answers)
         _set_field(self, "schedule", schedule)
         self._state.answers = None if answers is None else AnswerCursor(answers)
@@ -322,8 +306,8 @@ class PassContext(Displayed):
         PassContext(opt_level=1, disabled_pass=['Tune'])
 
         """
-        if self.debug:
-            _debugging().mark_used(self.instruments)
+        for instrument in self.instruments:
+            mark_used(instrument)
         merged: ContextOptions = {
             "opt_level": self.opt_level,
             "required_pass": self.required_pass,
@@ -337,7 +321,6 @@ class PassContext(Displayed):
             "deadline": self.deadline,
             "store": self.store,
             "strict": self.strict,
-            "debug": self.debug,
             "replay_answers": self.replay_answers,
             "schedule": self.schedule,
             **options,
@@ -378,10 +361,7 @@ class PassContext(Displayed):
         )
 
     def _chosen_instruments(self) -> tuple[object, ...]:
-        """Return the instruments in force without those of debug mode.
-
-        After one has failed, there are none.
-        """
+        """Return the instruments that the user chose; after one has failed, none."""
         return () if self._state.hooks is NO_HOOKS else self._state.chosen_instruments
 
     async def get(self, analysis: Analysis[R], x: object, /, **options: Hashable) -> R:
@@ -502,10 +482,8 @@ class PassContext(Displayed):
 
         """
         state = self._state
-        given = chosen = tuple(_instruments(instruments))
-        if self.debug:
-            given = _debugging().with_debug_instruments(chosen, in_force=self.instruments)
-        new = Hooks.of(given)
+        chosen = tuple(_instruments(instruments))
+        new = Hooks.of(with_companions(chosen, state.default_instruments))
         if self in _OVERRIDING.get():
             raise PassContextError(
                 f"override_instruments of {self!r} was called by a hook that it calls itself; call it from a pass, "
@@ -723,23 +701,15 @@ def _instruments(instruments: Iterable[object] | None) -> Iterable[object]:
     return instruments or ()
 
 
-def _is_debugged() -> bool:
-    """Return whether a context that does not choose is in debug mode."""
-    scope = _SCOPE.get()
-    return os.environ.get("APASS_DEBUG", "0") not in ("", "0") if scope is None else scope.ctx.debug
+def _default_instruments() -> tuple[object, ...]:
+    """Return the instruments of every context.
 
-
-def _debugging() -> Any:
-    """Import the instruments of debug mode, which lie above."""
-    return import_module("apass.instruments.debug.instrument")
-
-
-def _recorder(folder: Path | str, replayed: RecordedAnswers | None) -> object:
-    """Create the instrument that records answers, which lies above."""
-    recorder: Any = import_module("apass.instruments.answers").AnswerRecorder
-    # Answers that a replay does not know are added to its own folder.
-    extend = replayed is not None and replayed.path.parent.absolute() == Path(folder).absolute()
-    return recorder(folder, extend=extend)
+    It is that of debug mode, if the environment variable APASS_DEBUG is set.
+    """
+    if os.environ.get("APASS_DEBUG", "0") in ("", "0"):
+        return ()
+    # Instruments lie above contexts, so this one is an entry point.
+    return (plugins("apass.instruments")["debug"].load()(),)
 
 
 def _exits(instruments: Iterable[object], exited: list[object]) -> list[Call]:
@@ -789,7 +759,7 @@ def can_merge_passes() -> bool:
 
 
 def expect_pass_names(names: Iterable[str]) -> None:
-    """Do not warn of names to require or to disable, although no pass of the run has them.
+    """Do not warn that no pass has these names, which a context requires or disables.
 
     A pass calls it whose own compiler applies them to its inner passes.
     """

@@ -109,8 +109,9 @@ def check_executor(owner: str, choice: object) -> ExecutorChoice:
 
     """
     if isinstance(choice, str):
-        if choice not in _NAMES:
-            near = did_you_mean(choice, _NAMES, listing="known are ")
+        names: list[str] = list(_NAMES)
+        if choice not in names:
+            near = did_you_mean(choice, names, listing="known are ")
             raise ValueError(f"{owner} names the executor {choice!r}{near}")
     elif choice is not None and (isinstance(choice, type) or not isinstance(choice, Executor)):
         raise TypeError(f"{owner} takes an executor or the name of one, not {choice!r}")

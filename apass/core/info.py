@@ -1,4 +1,4 @@
-"""`PassInfo`: the metadata of a pass; and `AnyPass`, what the rooms below passes know of one."""
+"""`PassInfo`, the metadata of a pass; and `AnyPass`, the interface of a pass."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -47,7 +47,10 @@ class PassInfo:
 
 
 class AnyPass(Protocol):
-    """A pass, as contexts and runs know it. A Protocol, because they lie below the class `Pass`."""
+    """A pass, as contexts and runs know it.
+
+    It is a Protocol, because they lie below the class `Pass`.
+    """
 
     info: PassInfo
     """The metadata."""

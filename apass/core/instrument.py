@@ -1,7 +1,7 @@
 """The hook protocol of instruments, and the lookup of hooks."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -22,7 +22,9 @@ __all__ = [
     "PassWork",
     "find_hook",
     "instrument_name",
+    "mark_used",
     "pass_instrument",
+    "with_companions",
 ]
 
 InstrumentT = TypeVar("InstrumentT")
@@ -366,6 +368,39 @@ def find_hook(instrument: object, name: str) -> Callable[..., Any] | None:
     if not callable(hook):
         raise TypeError(f"the hook {name} of instrument {instrument_name(instrument)!r} must be callable, not {hook!r}")
     return cast("Callable[..., Any]", hook)
+
+
+def with_companions(
+    chosen: Sequence[object], defaults: Sequence[object] = (), *, must_be_entered: bool = False
+) -> Sequence[object]:
+    """Return the instruments of a context.
+
+    These are the chosen ones, and the default ones of which no other of the class is chosen. An instrument may bring
+    others, which come first: it has a method `companions(given, must_be_entered)` that returns them.
+
+    Parameters:
+        chosen: the instruments of the user.
+        defaults: the instruments of every context.
+        must_be_entered: whether it is a mistake if the context is never entered.
+
+    """
+    extra = [one for one in defaults if not any(isinstance(other, type(one)) for other in chosen)]
+    given = [*chosen, *extra]
+    for instrument in (*chosen, *extra):
+        companions = getattr(type(instrument), "companions", None)
+        if companions is not None:
+            given = [*companions(instrument, given, must_be_entered), *given]
+    return given
+
+
+def mark_used(instrument: object) -> None:
+    """Report that another context is derived from the one with this instrument.
+
+    That counts as a use of the context.
+    """
+    mark = getattr(type(instrument), "mark_used", None)
+    if mark is not None:
+        mark(instrument)
 
 
 def _is_inherited(hook: object, name: str) -> bool:

@@ -33,7 +33,7 @@ class Extension(ABC):
     @staticmethod
     @abstractmethod
     def extend(name: str, pipeline: Any) -> Any:
-        """Return the pipeline registered under `name` with the passes of all its extensions."""
+        """Return the pipeline registered under `name` with all its extensions."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ Relay and ONNX are plug-ins too, declared in apass's own `pyproject.toml`. These
   files. For a class or package, an adapter object will do.
 - `apass.passes`: the factory of one pass, by the name of the pass.
 - `apass.executors`: a function that returns an executor of apass, by its name. Others are passed as objects.
+- `apass.instruments`: an instrument of apass that an environment variable chooses, such as `debug` for APASS_DEBUG.
 - `apass.pass_modules`: a module that registers passes when it is imported, by a pattern of their names (`onnx.*`).
 - `apass.config_modules`: a module that registers config options, by a pattern of their keys (`relay.*`).
 - `apass.pipeline_extensions`: a `PipelineExtension` or a list of these, by a name such as that of the package.

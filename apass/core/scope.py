@@ -46,6 +46,7 @@ class ContextState:
         "analyses",
         "answers",
         "chosen_instruments",
+        "default_instruments",
         "hooks",
         "override_lock",
         "scheduler",
@@ -65,7 +66,9 @@ class ContextState:
         self.hooks: Hooks = hooks
         """The hooks of the instruments in force; `override_instruments` replaces them."""
         self.chosen_instruments: tuple[object, ...] = ()
-        """The instruments of the user, without those of debug mode."""
+        """The instruments of the user."""
+        self.default_instruments: tuple[object, ...] = ()
+        """Those that every context has."""
         self.answers: AnswerCursor | None = None
         """Gives recorded answers; None if questions are asked."""
         self.override_lock: Lock | None = None

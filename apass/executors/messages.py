@@ -102,8 +102,6 @@ class ContextMessage:
     """The exit grace of the context, in seconds."""
     strict: bool
     """Whether the analyses that passes claim to preserve are recomputed and compared."""
-    debug: bool
-    """Whether the context is in debug mode."""
     replay_answers: RecordedAnswers | None
     """The answers that are given instead of asking; a worker reads the file again."""
     schedule: Schedule | None
@@ -121,7 +119,6 @@ class ContextMessage:
             ctx.max_concurrency,
             ctx.exit_grace,
             ctx.strict,
-            ctx.debug,
             ctx.replay_answers,
             ctx.schedule,
         )
@@ -142,7 +139,6 @@ class ContextMessage:
             max_concurrency=self.max_concurrency,
             exit_grace=self.exit_grace,
             strict=self.strict,
-            debug=self.debug,
             store=store,
             replay_answers=self.replay_answers,
             schedule=self.schedule,

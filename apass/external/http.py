@@ -40,7 +40,7 @@ class HttpService(Service[RequestT, AnswerT]):
             The default is the JSON value itself.
         headers: additional headers for each request.
         client: a client with its own authentication, proxies and timeouts. The caller closes it.
-        types: dataclasses and enums that `decode` returns, for recorded answers (see `PassContext(record=...)`).
+        types: dataclasses and enums that `decode` returns, for recorded answers (see `AnswerRecorder`).
 
     Raises (from `ask`):
         HelperError: if the answer is not JSON, or `decode` raises.

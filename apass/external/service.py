@@ -73,7 +73,7 @@ class Service(Generic[RequestT, AnswerT]):
         ask: the async function.
         policy: the limits. The default has a timeout of 30 seconds and no other limit.
         name: the name in error messages. The default is the function's name.
-        types: dataclasses and enums that answers may contain, for recorded answers (see `PassContext(record=...)`).
+        types: dataclasses and enums that answers may contain, for recorded answers (see `AnswerRecorder`).
         is_recorded: whether answers are recorded; False for a service that does the work of a pass itself, such as a
             compiler.
 

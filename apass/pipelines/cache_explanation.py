@@ -100,7 +100,7 @@ async def explain_cache(pass_: Pass[Any] | str, mod: Any, ctx: PassContext) -> l
     requests: list[CacheRequest] = []
     token = REQUESTS.set(requests)
     try:
-        own_context = ctx.replace(instruments=[observer], store=overlay, diag_ctx=None, strict=False, debug=False)
+        own_context = ctx.replace(instruments=[observer], store=overlay, diag_ctx=None, strict=False)
         async with own_context as own:
             await the_pass(mod)
     finally:

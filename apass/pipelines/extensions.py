@@ -1,4 +1,4 @@
-"""`PipelineExtension`: passes that are added to a registered pipeline when it is created."""
+"""`PipelineExtension`: passes that are added to a registered pipeline."""
 
 from collections.abc import Sequence
 from contextvars import ContextVar
@@ -37,7 +37,8 @@ _CHECKED: Final[set[str]] = set()
 class PipelineExtension(Extension):
     """Passes that are added to a registered pipeline, such as `onnx.Default`.
 
-    An installed package declares one, or a list of them, as an entry point. A program calls `extend_pipeline`.
+    They are added when the pipeline is created. An installed package declares one, or a list of them, as an entry
+    point. A program calls `extend_pipeline`.
     """
 
     pipeline: str

@@ -7,6 +7,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from inspect import isabstract
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -106,7 +107,9 @@ def test_lazy_name_is_the_object_of_its_module(package: str) -> None:
 
 def test_own_passes_are_entry_points() -> None:
     public = {name: getattr(apass, name) for name in apass.__all__}
-    passes = {name: kind for name, kind in public.items() if isinstance(kind, type) and issubclass(kind, apass.Pass)}
+    passes: dict[str, type[apass.Pass[Any]]] = {
+        name: kind for name, kind in public.items() if isinstance(kind, type) and issubclass(kind, apass.Pass)
+    }
     offered = {point.name: point.load() for point in entry_points(group="apass.passes") if point.value[:6] == "apass."}
     assert offered == {name: kind for name, kind in passes.items() if not isabstract(kind)}
 

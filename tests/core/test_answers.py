@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import apass
 from apass import AnswersError, PassContext, Question, RecordedAnswers, UnknownAnswerError, answer_of
 from apass.core.answers import ANSWERS_FILE
+from apass.instruments import AnswerRecorder
 from tests.helpers.combinators import Module, setting, waiting
 
 pytestmark = pytest.mark.anyio
@@ -50,7 +51,7 @@ def lines_of(folder: Path) -> list[dict[str, Any]]:
 
 async def test_recorded_answers_are_given_again(tmp_path: Path) -> None:
     values = {"a": 1, "b": (1, [2.5, None]), "c": {"x": b"\x00"}, "d": Cost(3.0)}
-    async with PassContext(record=tmp_path):
+    async with PassContext(instruments=[AnswerRecorder(tmp_path)]):
         for question, value in values.items():
             assert await answer_of("board", question, giving(value), types=[Cost]) == value
     async with PassContext(replay_answers=tmp_path):
@@ -79,7 +80,7 @@ async def test_errors_are_raised_again(tmp_path: Path) -> None:
         "group": ExceptionGroup("several", [ValueError("one")]),
     }
     for folder, error in errors.items():
-        async with PassContext(record=tmp_path / folder):
+        async with PassContext(instruments=[AnswerRecorder(tmp_path / folder)]):
             with pytest.raises(type(error)):
                 await answer_of("board", "a", giving(error))
         async with PassContext(replay_answers=tmp_path / folder):
@@ -90,7 +91,7 @@ async def test_errors_are_raised_again(tmp_path: Path) -> None:
 
 
 async def test_unknown_question_is_an_error_or_asked(tmp_path: Path) -> None:
-    async with PassContext(record=tmp_path):
+    async with PassContext(instruments=[AnswerRecorder(tmp_path)]):
         await answer_of("board", "a", giving(1))
     async with PassContext(replay_answers=tmp_path):
         with pytest.raises(UnknownAnswerError) as caught:
@@ -106,14 +107,16 @@ async def test_unknown_question_is_an_error_or_asked(tmp_path: Path) -> None:
 
 
 async def test_unknown_answers_extend_the_folder(tmp_path: Path) -> None:
-    async with PassContext(record=tmp_path):
+    async with PassContext(instruments=[AnswerRecorder(tmp_path)]):
         await answer_of("board", "a", giving(1))
-    async with PassContext(record=tmp_path, replay_answers=RecordedAnswers(tmp_path, unknown="ask")):
+    async with PassContext(
+        instruments=[AnswerRecorder(tmp_path, extend=True)], replay_answers=RecordedAnswers(tmp_path, unknown="ask")
+    ):
         await answer_of("board", "a", never)
         await answer_of("board", "b", giving(2))
     assert [line["answer"] for line in lines_of(tmp_path)] == [1, 2]
     with pytest.raises(AnswersError, match="exists; choose another folder, or remove it"):
-        async with PassContext(record=tmp_path):
+        async with PassContext(instruments=[AnswerRecorder(tmp_path)]):
             pass
     assert [line["answer"] for line in lines_of(tmp_path)] == [1, 2]
 
@@ -123,7 +126,7 @@ async def test_repeated_question_has_its_answers_in_order(tmp_path: Path) -> Non
         return [await answer_of("board", "a", giving(next(values))) for _ in range(3)]
 
     values = iter([3, 1, 2])
-    async with PassContext(record=tmp_path):
+    async with PassContext(instruments=[AnswerRecorder(tmp_path)]):
         assert await three() == [3, 1, 2]
     values = iter([0, 0, 0])
     async with PassContext(replay_answers=tmp_path):
@@ -143,7 +146,7 @@ async def test_answers_belong_to_the_pass_that_asked(tmp_path: Path) -> None:
 
     pipeline = apass.Sequential([waiting("A", measure), waiting("B", measure)])
     modules = {"one": {"f": 1}, "two": {"f": 2}}
-    async with PassContext(record=tmp_path):
+    async with PassContext(instruments=[AnswerRecorder(tmp_path)]):
         expected = await apass.optimize_all(modules, pipeline)
     assert len(asked) == 4
     async with PassContext(replay_answers=tmp_path):
@@ -172,7 +175,7 @@ async def test_secrets_in_names_are_left_out(name: str, expected: str) -> None:
 
 async def test_secrets_in_fields_are_left_out(tmp_path: Path) -> None:
     question = {"text": "token = 5", "auth_token": "abc", "nested": [{"Password": "abc", "tokens": 7}]}
-    async with PassContext(record=tmp_path):
+    async with PassContext(instruments=[AnswerRecorder(tmp_path)]):
         await answer_of("board", question, giving({"x-api-key": "abc", "cost": 1}))
     assert "abc" not in (tmp_path / ANSWERS_FILE).read_text()
     (line,) = lines_of(tmp_path)
@@ -206,7 +209,7 @@ async def test_analysis_is_recorded_and_replayed(tmp_path: Path) -> None:
         return f"{func}{ctx.got(length, func)}"
 
     mod = {"f": "abc", "g": "abc", "h": "x"}
-    async with PassContext(record=tmp_path):
+    async with PassContext(instruments=[AnswerRecorder(tmp_path)]):
         assert await Measure(mod) == {"f": "abc3", "g": "abc3", "h": "x1"}
     kinds = [(line["kind"], line.get("answer")) for line in lines_of(tmp_path)]
     assert [kind for kind in kinds if kind[0] == "measurement"] == [("measurement", 3), ("measurement", 1)]
@@ -227,7 +230,7 @@ async def test_keys_of_a_race_are_replayed(tmp_path: Path) -> None:
         return latencies[mod["f"]]
 
     race = apass.Race([setting(1, "A"), setting(2, "B"), setting(3, "C")], key=latency)
-    async with PassContext(record=tmp_path):
+    async with PassContext(instruments=[AnswerRecorder(tmp_path)]):
         assert await race({"f": 0}) == {"f": 2}
     latencies.clear()
     async with PassContext(replay_answers=tmp_path):
@@ -235,7 +238,7 @@ async def test_keys_of_a_race_are_replayed(tmp_path: Path) -> None:
 
 
 async def test_unknown_question_ignores_error_policies(tmp_path: Path) -> None:
-    async with PassContext(record=tmp_path):
+    async with PassContext(instruments=[AnswerRecorder(tmp_path)]):
         pass
 
     async def measure(mod: Module) -> Module:
@@ -275,7 +278,7 @@ async def test_invalid_file_is_an_error(tmp_path: Path, text: str, message: str)
 
 
 async def test_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
-    async with PassContext(record=tmp_path):
+    async with PassContext(instruments=[AnswerRecorder(tmp_path)]):
         await answer_of("board", "a", giving(1))
         await answer_of("board", "b", giving(2))
     file = tmp_path / ANSWERS_FILE
@@ -299,7 +302,7 @@ def test_any_value_is_restored(tmp_path_factory: pytest.TempPathFactory, questio
     folder = tmp_path_factory.mktemp("answers")
 
     async def main() -> object:
-        async with PassContext(record=folder):
+        async with PassContext(instruments=[AnswerRecorder(folder)]):
             await answer_of("board", question, giving(answer))
         async with PassContext(replay_answers=folder):
             return await answer_of("board", question, never)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import apass
 from apass import DiagnosticContext, PassContext
+from apass.instruments import DebugInstrument
 from apass.stores import MemoryStore
 from apass.testing import RecordingInstrument
 from tests.helpers.recording import logging_pass
@@ -73,14 +74,16 @@ def test_extend_adds_to_what_is_there() -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("debug", [True, False])
-async def test_instruments_of_debug_mode_are_not_doubled(debug: bool) -> None:
-    recorder = RecordingInstrument("R", [])
-    ctx = PassContext(instruments=[recorder], debug=True)
-    async with ctx.replace(debug=debug) as derived:
+@pytest.mark.parametrize("by_default", [True, False])
+async def test_instruments_of_debug_mode_are_not_doubled(by_default: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if by_default:
+        monkeypatch.setenv("APASS_DEBUG", "1")
+    ctx = PassContext(instruments=[RecordingInstrument("R", []), *([] if by_default else [DebugInstrument()])])
+    async with ctx.replace() as derived:
         pass
     kinds = [type(instrument) for instrument in ctx.instruments]
-    assert [type(instrument) for instrument in derived.instruments] == (kinds if debug else [RecordingInstrument])
+    assert [type(instrument) for instrument in derived.instruments] == kinds
+    assert [kind.__name__ for kind in kinds[1:]] == ["HonestChangeInstrument", "RecordingInstrument", "DebugInstrument"]
 
 
 @pytest.mark.anyio

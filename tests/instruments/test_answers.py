@@ -25,7 +25,7 @@ async def test_child_processes_are_not_started_in_a_replay(tmp_path: Path) -> No
         async with ProcessHelper([sys.executable, "-uc", loop]) as helper:
             return await run_process([sys.executable, "-c", program], b"abc"), await helper.ask("abc")
 
-    async with PassContext(record=tmp_path / "answers"):
+    async with PassContext(instruments=[AnswerRecorder(tmp_path / "answers")]):
         assert await both() == (b"cba\n", "ABC")
     async with PassContext(replay_answers=tmp_path / "answers"):
         assert await both() == (b"cba\n", "ABC")
@@ -38,7 +38,7 @@ async def test_workers_record_and_replay(executor: Executor | None, tmp_path: Pa
     expected = {"one": {"f": "A", "g": "B"}, "two": {"f": "C"}}
     counts = tmp_path / "counts"
     pass_ = AskChild(str(counts))
-    async with PassContext(record=tmp_path / "answers"):
+    async with PassContext(instruments=[AnswerRecorder(tmp_path / "answers")]):
         assert await optimize_all(modules, pass_, executor=executor) == expected
     asked = counts.read_text()
     assert sorted(asked) == ["a", "b", "c"]
@@ -69,7 +69,7 @@ async def test_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     file.write_text("")
     for folder, reason in {file / "folder": "Not a directory", file: "File exists"}.items():
         with pytest.raises(apass.AnswersError, match=f"cannot record answers in {folder}: {reason}"):
-            async with PassContext(record=folder):
+            async with PassContext(instruments=[AnswerRecorder(folder)]):
                 pass
 
 
@@ -81,7 +81,7 @@ async def test_service_of_a_compiler_is_not_recorded(tmp_path: Path) -> None:
         return request
 
     service = Service(compile_it, is_recorded=False)
-    async with PassContext(record=tmp_path):
+    async with PassContext(instruments=[AnswerRecorder(tmp_path)]):
         assert await service.ask(1) == 1
     async with PassContext(replay_answers=tmp_path):
         assert await service.ask(1) == 1

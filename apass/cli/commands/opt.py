@@ -431,7 +431,7 @@ class _Run:
         context = self._context
         if context.record is not None or context.replay_answers is not None or context.schedule is not None:
             return 0
-        if any(map(options_in_use, self._observers)) or PassContext(debug=self._context.debug or None).debug:
+        if any(map(options_in_use, self._observers)) or self._context.debug or PassContext().instruments:
             return 0
         cores, models = min(usable_cores(), options.jobs), len(self._jobs)
         if options.executor == PROCESS:

@@ -1,4 +1,4 @@
-"""`DebugInstrument`: finds mistakes in passes while they run, for debug mode."""
+"""`DebugInstrument`: finds mistakes in passes while they run."""
 
 import inspect
 import sys
@@ -31,7 +31,7 @@ from apass.instruments.honest_change import HonestChangeInstrument
 from apass.instruments.verify import VerifyInstrument
 from apass.util.checks import is_seconds
 
-__all__ = ["DebugInstrument", "mark_used", "with_debug_instruments"]
+__all__ = ["DebugInstrument"]
 
 _ORIGIN_FRAMES: Final = 40
 """Frames that a coroutine remembers of its creation; a task group of anyio adds about ten."""
@@ -59,7 +59,10 @@ _MARK: ContextVar[_Mark | None] = ContextVar("apass_debug_mark", default=None)
 
 @pass_instrument
 class DebugInstrument:
-    """Finds mistakes in passes; `PassContext(debug=True)` adds it.
+    """Finds mistakes in passes.
+
+    With the environment variable `APASS_DEBUG=1`, every context has one. It brings a `VerifyInstrument` and a
+    `HonestChangeInstrument`, unless the context has some.
 
     These raise a DebugError:
 
@@ -71,7 +74,7 @@ class DebugInstrument:
 
     - A pass or a body holds the event loop for longer than `slow` seconds without an `await`. The line is the one that
       was current most often.
-    - A context with instruments, config or `debug=True` was created and never entered.
+    - A context with instruments or config was created and never entered.
 
     Each message ends with the place in the user's code.
 
@@ -107,6 +110,20 @@ class DebugInstrument:
         self._lock = Lock()
         # Spans with the seconds in them that are reported or that hooks took.
         self._spans: deque[tuple[float, float, float]] = deque(maxlen=1000)
+        self._companions: Final = (VerifyInstrument(), HonestChangeInstrument())
+
+    def companions(self, given: Sequence[object], must_be_entered: bool) -> Sequence[object]:
+        """Return the instruments that a new context has as well, before the `given` ones.
+
+        Verification comes first: an instrument whose `run_after_pass` was called does not receive a later failure.
+        """
+        if must_be_entered:
+            self.unused_since = _creator()
+        return [one for one in self._companions if not any(isinstance(other, type(one)) for other in given)]
+
+    def mark_used(self) -> None:
+        """Record that another context is derived from the one with this instrument."""
+        self.unused_since = None
 
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
@@ -280,42 +297,11 @@ class _DebugTwin(DebugInstrument):
         return self._records
 
 
-def with_debug_instruments(
-    given: Sequence[object], *, in_force: Sequence[object] = (), must_be_entered: bool = False
-) -> Sequence[object]:
-    """Return the instruments of a context in debug mode.
-
-    Parameters:
-        given: the instruments of the user.
-        in_force: the instruments before, of which those of debug mode stay.
-        must_be_entered: whether to warn if the user creates the context and does not enter it.
-
-    """
-    kinds = (VerifyInstrument, HonestChangeInstrument, DebugInstrument)
-    missing = [kind for kind in kinds if not any(isinstance(instrument, kind) for instrument in given)]
-    before = {type(instrument): instrument for instrument in in_force}
-    added = [before.get(kind) or kind() for kind in missing]
-    # Verify first: an instrument whose `run_after_pass` was called does not receive a later failure.
-    result = [*added[:-1], *given, added[-1]] if DebugInstrument in missing else [*added, *given]
-    if must_be_entered:
-        place = _creator()
-        for instrument in result:
-            if isinstance(instrument, DebugInstrument):
-                instrument.unused_since = place
-    return result
-
-
-def mark_used(instruments: Sequence[object]) -> None:
-    """Record that another context is derived from one, which is a use of it."""
-    for instrument in instruments:
-        if isinstance(instrument, DebugInstrument):
-            instrument.unused_since = None
-
-
 def _creator() -> Place | None:
     """Return where the user creates a context; None if apass does."""
     frame = inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__") in (__name__, "apass.core.context"):
+    creators = (__name__, "apass.core.context", "apass.core.instrument")
+    while frame is not None and frame.f_globals.get("__name__") in creators:
         frame = frame.f_back
     if frame is None or frame.f_globals.get("__name__", "").startswith("apass."):
         return None

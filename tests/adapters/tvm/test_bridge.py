@@ -15,7 +15,7 @@ import apass
 from apass.adapters.tvm import ADAPTER
 from apass.adapters.tvm.library import tvm
 from apass.core.changes import CHANGES, ChangeLog
-from apass.instruments import ReproducerInstrument
+from apass.instruments import DebugInstrument, ReproducerInstrument
 from tests.helpers.tvm_modules import Pausing, mixed, shared, skipped
 
 relax = tvm.relax
@@ -366,7 +366,7 @@ def test_pass_that_changes_in_place_changes_a_copy() -> None:
 @pytest.mark.filterwarnings("ignore:.*held the loop")  # a first import
 async def test_debug_mode_accepts_inner_passes() -> None:
     mod = shared()
-    async with apass.PassContext(debug=True):
+    async with apass.PassContext(instruments=[DebugInstrument()]):
         assert ADAPTER.equal(await apass.from_tvm(relax.transform.CanonicalizeBindings())(mod), mod)
 
 

@@ -107,7 +107,7 @@ class Cached(apass.ModulePass[Any]):
 async def run_with(pass_: Pass[Any], mod: Any, **options: Any) -> Any:
     # The limit is no matter of luck on a busy machine.
     options = {"instruments": [DebugInstrument(slow=60)], **options}
-    async with PassContext(debug=True, **options):
+    async with PassContext(**options):
         return await apass.Sequential([pass_])(mod)
 
 
@@ -227,12 +227,12 @@ async def test_correct_passes_run_in_debug_mode() -> None:
 
 async def test_context_is_unused_if_only_read() -> None:
     with pytest.warns(DebugWarning, match="a PassContext was created and never entered"):
-        assert PassContext(debug=True).opt_level == 2
+        assert PassContext(instruments=[DebugInstrument()]).opt_level == 2
 
 
 async def test_unused_context_is_reported() -> None:
     def create() -> None:
-        PassContext(debug=True, instruments=[PassTimingInstrument()])  # unused
+        PassContext(instruments=[PassTimingInstrument(), DebugInstrument()])  # unused
         gc.collect()
 
     with pytest.warns(DebugWarning) as caught:
@@ -241,13 +241,16 @@ async def test_unused_context_is_reported() -> None:
     assert [str(warning.message) for warning in caught] == [f"{message}, at {line_of('# unused')}"]
 
 
-async def test_nested_contexts_inherit_debug_mode() -> None:
-    async with PassContext(debug=True) as outer, PassContext() as inner, PassContext(debug=False) as innermost:
-        debugged = [outer.debug, inner.debug, innermost.debug, PassContext().debug]
-    kinds = [VerifyInstrument, HonestChangeInstrument, DebugInstrument]
-    assert debugged == [True, True, False, False]
-    assert [[type(instrument) for instrument in ctx.instruments] for ctx in (outer, inner)] == [kinds, kinds]
-    assert innermost.instruments == ()
+async def test_debug_instrument_brings_others() -> None:
+    debug, mine = DebugInstrument(), VerifyInstrument("always")
+    async with PassContext(instruments=[debug]) as ctx, PassContext() as inner:
+        assert ([type(one) for one in ctx.instruments[:2]], ctx.instruments[2]) == (
+            [VerifyInstrument, HonestChangeInstrument],
+            debug,
+        )
+        assert inner.instruments == ()
+        await ctx.override_instruments([mine, debug])
+        assert ctx.instruments[1:] == (mine, debug)
 
 
 def test_environment_enables_debug_mode(monkeypatch: pytest.MonkeyPatch, anyio_backend_name: str) -> None:
@@ -256,11 +259,12 @@ def test_environment_enables_debug_mode(monkeypatch: pytest.MonkeyPatch, anyio_b
         # Another test may have created the default context of this thread.
         Context().run(partial(apass.run, forget_await, MODULE, backend=anyio_backend_name))
     monkeypatch.setenv("APASS_DEBUG", "0")
-    assert not PassContext().debug
+    assert PassContext().instruments == ()
 
 
-async def test_overridden_instruments_keep_debug_mode() -> None:
-    async with PassContext(debug=True) as ctx:
+async def test_overridden_instruments_keep_debug_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("APASS_DEBUG", "1")
+    async with PassContext() as ctx:
         before = ctx.instruments
         mine = VerifyInstrument("always")
         await ctx.override_instruments([mine])
@@ -287,7 +291,7 @@ async def test_python_warns_again_after_run() -> None:
 
 @pytest.mark.parametrize("executor", ["thread", pytest.param("process", marks=pytest.mark.process)])
 async def test_workers_report_mistakes(executor: Any) -> None:
-    async with PassContext(debug=True, instruments=[DebugInstrument(slow=60)]):
+    async with PassContext(instruments=[DebugInstrument(slow=60)]):
         with pytest.raises(DebugError, match="did not await the coroutine 'cost_of'"):
             await apass.optimize_all({"m": MODULE}, forget_await, executor=executor)
 
@@ -299,15 +303,9 @@ async def test_slow_bodies_of_workers_are_reported_once() -> None:
 
     slow = apass.function_pass(body, opt_level=0, name="Slow")
     with pytest.warns(DebugWarning) as caught:
-        async with PassContext(debug=True, instruments=[DebugInstrument(slow=0.05)]):
+        async with PassContext(instruments=[DebugInstrument(slow=0.05)]):
             await apass.optimize_all({"m": MODULE, "n": MODULE}, slow, executor="thread")
     assert [str(warning.message).rpartition(", at ")[2] for warning in caught] == [line_of("# held")]
-
-
-def test_debug_must_be_a_bool() -> None:
-    wrong: Any = 1
-    with pytest.raises(TypeError, match="debug must be True, False or None, not 1"):
-        PassContext(debug=wrong)
 
 
 @pytest.mark.parametrize("slow", [0, -1, "x"])
