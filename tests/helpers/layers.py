@@ -1,7 +1,7 @@
 """The floors of the package, its modules, and the imports between them."""
 
 import ast
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from functools import cache
 from pathlib import Path
 
@@ -13,7 +13,7 @@ FLOORS = (
     "core",
     "runner stores external",
     "passes",
-    "pipelines",
+    "pipelines plugins",
     "batch adapters executors sync",
     "instruments relay",
     "debugging testing",
@@ -30,9 +30,9 @@ RELAY_FLOORS = (
     "rewrite text type_inference expr_functor type_functor",
     "dataflow_pattern interpreter param_dict parser",
     "analysis op std build_module",
-    "backend equivalence frontend integration prelude",
+    "backend equivalence frontend prelude",
     "testing",
-    "transform",
+    "integration transform",
     "data_dep_optimization",
     "__init__",
 )
@@ -57,24 +57,36 @@ def tree_of(name: str) -> ast.Module:
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
-    """Iterate over the full names of the modules and members that `tree` imports."""
+    """Iterate over the full names of what `tree` imports, at any depth."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"line {node.lineno}: a relative import"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+            yield from (str(arg.value) for arg in node.args[:1] if isinstance(arg, ast.Constant))
 
 
 @cache
 def own_imports(name: str) -> Set[str]:
-    """Return the modules of the package that a module imports."""
-    result: set[str] = set()
-    for full in imports(tree_of(name)):
+    """Return the modules of the package that a module imports, at any depth."""
+    return set(_own(imports(tree_of(name))))
+
+
+@cache
+def late_imports(name: str) -> Set[str]:
+    """Return the modules of the package that functions of a module import."""
+    functions = [node for node in ast.walk(tree_of(name)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return {other for function in functions for other in _own(imports(function))}
+
+
+def _own(names: Iterable[str]) -> Iterator[str]:
+    """Iterate over the modules of the package among imported names."""
+    for full in names:
         if full == "apass" or full.startswith("apass."):
             inner = full.removeprefix("apass").removeprefix(".") or "__init__"
-            result.add(inner if inner in MODULES else inner.rpartition(".")[0] or "__init__")
-    return result
+            yield inner if inner in MODULES else inner.rpartition(".")[0] or "__init__"
 
 
 def part_of(name: str, package: str) -> str:
