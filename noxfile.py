@@ -64,7 +64,10 @@ def verifytypes(session: nox.Session) -> None:
 
 @nox.session
 def test(session: nox.Session) -> None:
-    """Run the quick tests, or all tests of rooms: `nox -s test -- runner core`; other arguments go to pytest."""
+    """Run the quick tests, or all tests of the rooms that are named.
+
+    `nox -s test -- runner core` runs those of two rooms. Other arguments go to pytest.
+    """
     session.install("-e", ".[test]")
     rooms = [argument for argument in session.posargs if Path("tests", argument).is_dir()]
     others = [argument for argument in session.posargs if argument not in rooms]
@@ -88,14 +91,20 @@ def test_trio(session: nox.Session) -> None:
 
 @nox.session(name="test-deep")
 def test_deep(session: nox.Session) -> None:
-    """Run all tests with all examples, jobs and models, which takes an hour or more; arguments go to pytest."""
+    """Run all tests with all examples, jobs and models.
+
+    It takes an hour or more. Arguments go to pytest.
+    """
     session.install("-e", ".[test]")
     session.run(*PYTEST, "--hypothesis-profile=deep", "--loop", "both", *session.posargs)
 
 
 @nox.session
 def mutants(session: nox.Session) -> None:
-    """Break random lines, and report those that no test notices: `nox -s mutants -- --mutants 20 runner`."""
+    """Break random lines, and report those that no test notices.
+
+    `nox -s mutants -- --mutants 20 runner` breaks twenty lines of a room.
+    """
     session.install("-e", ".[test]")
     session.run("python", "-m", "tests.mutants", *session.posargs)
 

@@ -79,7 +79,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Let the garbage collector run seldom: it takes a sixth of the time of the tests otherwise."""
+    """Let the garbage collector run seldom.
+
+    It takes a sixth of the time of the tests otherwise.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)

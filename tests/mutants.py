@@ -1,4 +1,4 @@
-"""Breaks random lines of the package, and counts the broken lines that the tests of their room notice.
+"""Breaks random lines of the package, and counts those that tests notice.
 
 `python -m tests.mutants --mutants 60 relay service --save before.json` breaks 60 lines, one at a time, in copies of the
 last commit. Each time it runs the tests of the room, those of the same file first, until one fails. A line whose tests
@@ -54,7 +54,7 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the tests of the room said of a mutant."""
+    """The result of the tests of the room for a mutant."""
 
     mutant: Mutant
     noticed_by: str
@@ -164,7 +164,7 @@ def chosen(rooms: Sequence[str], number: int, seed: int) -> list[Mutant]:
 
 
 def _nearness(path: Path, tests: Path, mutant: Mutant) -> int:
-    """Return how much the place of a test file has in common with that of the broken module."""
+    """Return how much the paths of a test file and of the broken module share."""
     module = Path(mutant.path).with_suffix("").parts[1:]
     test = path.relative_to(tests).with_suffix("").parts
     common = sum(1 for first, second in zip(module, test, strict=False) if first == second)
@@ -206,7 +206,10 @@ def _write(path: Path, text: str) -> None:
 
 
 def verdicts(mutants: Sequence[Mutant], jobs: int) -> Iterator[Verdict]:
-    """Iterate over the verdicts, in the order of the mutants; `jobs` of them are made at once."""
+    """Iterate over the verdicts, in the order of the mutants.
+
+    As many as `jobs` are made at the same time.
+    """
     with tempfile.TemporaryDirectory() as folder:
         copies: SimpleQueue[Path] = SimpleQueue()
         for number in range(jobs):
