@@ -91,11 +91,8 @@ def test_invalid_option_value_is_reported(tmp_path: Path) -> None:
 def test_negative_level_is_rejected() -> None:
     result = apass("opt", "m.onnx", "-O", "-1")
     words = " ".join(result.stderr.replace("│", "").split())
-    assert (result.exit_code, "Invalid value for '--opt-level' / '-O'" in words, "equal to 0" in words) == (
-        2,
-        True,
-        True,
-    )
+    assert (result.exit_code, "Invalid value for '--opt-level' / '-O'" in words) == (2, True)
+    assert "equal to 0" in words or "range x>=0" in words  # by the version of typer
 
 
 def test_config_value_of_wrong_type_is_reported(tmp_path: Path) -> None:
