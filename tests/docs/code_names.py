@@ -95,6 +95,8 @@ def wrong_in_command(command: str) -> Iterator[str]:
         case ["apass", *words]:
             options = [word.partition("=")[0] for word in words if re.match("-[a-zA-Z]$|--[a-z]", word)]
             yield from sorted(set(options) - options_of(command_of(words)))
+        case _:
+            pass
     for extras in re.findall(r"(?:apass|\.)\[([\w,-]+)\]", command):
         yield from sorted(set(extras.split(",")) - _EXTRAS.keys())
 

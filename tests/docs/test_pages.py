@@ -5,6 +5,7 @@ import re
 import tomllib
 from importlib import import_module
 from pkgutil import resolve_name
+from typing import Any
 
 import pytest
 
@@ -66,8 +67,10 @@ def text_of(page: str) -> str:
     if included is None:
         return text
     text = (ROOT / (included[1] or included[2])).read_text()
-    cells = json.loads(text)["cells"] if included[2] else []
-    return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown") or text
+    if included[1]:
+        return text
+    cells: list[dict[str, Any]] = json.loads(text)["cells"]
+    return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
 
 
 def test_navigation_lists_every_page_once() -> None:
