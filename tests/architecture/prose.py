@@ -125,12 +125,12 @@ def _comments(text: str, strings: Iterable[ast.expr]) -> Iterator[tuple[int, str
             start = string.col_offset if line == string.lineno else 0
             end = (string.end_col_offset or 0) if line == last else sys.maxsize
             spans.setdefault(line, []).append((start, end))
-    for number, line in enumerate(text.split("\n"), 1):
-        for match in re.finditer("#", line):
+    for number, row in enumerate(text.split("\n"), 1):
+        for match in re.finditer("#", row):
             # The offsets of the syntax tree count bytes.
-            offset = len(line[: match.start()].encode())
+            offset = len(row[: match.start()].encode())
             if not any(start <= offset < end for start, end in spans.get(number, ())):
-                yield number, line[match.start() :].lstrip("# ")
+                yield number, row[match.start() :].lstrip("# ")
                 break
 
 
