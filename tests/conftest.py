@@ -72,8 +72,8 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
-    # In a new checkout, each worker would compile the package. Where PYTHONDONTWRITEBYTECODE is set, each process that a
-    # test starts would compile it again. What is compiled already is left alone.
+    # In a new checkout, each worker would compile the package. Where PYTHONDONTWRITEBYTECODE is set, so would each
+    # process that a test starts. What is compiled already is left alone.
     is_parallel = getattr(config.option, "numprocesses", None) is not None
     if (sys.dont_write_bytecode or is_parallel) and not hasattr(config, "workerinput"):
         compileall.compile_dir(ROOT / "apass", quiet=2, workers=0)

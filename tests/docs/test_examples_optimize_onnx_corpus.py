@@ -23,7 +23,7 @@ from examples.optimize_onnx_corpus import (
     optimize_corpus,
     show,
 )
-from tests.helpers.onnx_models import model_of, spread
+from tests.helpers.onnx_models import model_of
 from tests.helpers.repository import ROOT
 
 
@@ -126,7 +126,7 @@ def test_big_networks_have_reproducible_random_weights() -> None:
 
 
 def test_data_of_case_gives_expected_outputs() -> None:
-    case = next(case for case in spread() if case.source == "pytorch-operator")
+    case = next(case for case in load_cases(80) if case.source == "pytorch-operator")
     inputs, expected = case.data[0]
     assert inputs is not None
     assert expected is not None
