@@ -52,7 +52,7 @@ def unknown(text: str) -> list[str]:
 
 def unknown_to_contributors(text: str) -> list[str]:
     """Return the code that is neither a command, a file nor a defined name."""
-    defined = defined_names() | _TOOLS | _EXTRAS.keys()
+    defined = defined_names() | markers() | _TOOLS | _EXTRAS.keys()
     found: list[str] = []
     for word in code(text):
         if word.split()[0] in _TOOLS | {"apass", "python"} or _GROUP.fullmatch(word) or is_name_of_apass(word):

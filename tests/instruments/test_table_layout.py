@@ -2,7 +2,6 @@
 
 import io
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -38,17 +37,16 @@ def titles(width: int, name: str = SHORT) -> list[str]:
     return lines([name], width)[0].split()
 
 
-@pytest.mark.parametrize("width", range(20, 201))
-def test_names_are_shown_at_any_width(width: int) -> None:
-    shown = lines([LONG, WIDE, SHORT], width)
-    assert max(map(cell_len, shown)) <= width
-    assert SHORT in shown[-1]
-    rows = [line.strip() for line in shown[2:]]
-    long, wide = (next(row for row in rows if row.startswith(name[:4])) for name in (LONG, WIDE))
-    assert long.split()[0].endswith("onnx")
-    assert wide.split()[0].endswith(WIDE[-4:])
-    if width >= 40:
-        assert cell_len(long.split()[0]) >= 32
+def test_names_are_shown_at_any_width() -> None:
+    for width in range(20, 201):
+        shown = lines([LONG, WIDE, SHORT], width)
+        assert max(map(cell_len, shown)) <= width
+        assert SHORT in shown[-1], width
+        rows = [line.strip() for line in shown[2:]]
+        long, wide = (next(row for row in rows if row.startswith(name[:4])) for name in (LONG, WIDE))
+        assert long.split()[0].endswith("onnx"), width
+        assert wide.split()[0].endswith(WIDE[-4:]), width
+        assert cell_len(long.split()[0]) >= 32 or width < 40
 
 
 def test_columns_are_dropped_in_order() -> None:

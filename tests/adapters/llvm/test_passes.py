@@ -10,6 +10,7 @@ from apass.adapters.llvm.library import llvm
 from apass.adapters.llvm.passes import LEFT_OUT, PIPELINES
 from apass.adapters.llvm.passes.table import PassEntry, function_passes, module_passes
 from tests.helpers.llvm_modules import TEXTS, by_function, by_itself, module
+from tests.helpers.rows import row
 
 ALL = {**function_passes(), **module_passes()}
 SKIPPED = frozenset({"kept", "marked"})
@@ -20,20 +21,22 @@ def entry_of(name: str) -> PassEntry:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-@pytest.mark.parametrize("name", ALL)
-def test_pass_gives_the_text_of_llvmlite(name: str, text: str) -> None:
-    mod = module(text)
-    result = apass.run(apass.get_pass(f"llvm.{name}"), mod)
-    assert result.text == by_itself(mod.text, entry_of(name), skipped=SKIPPED)
-    ADAPTER.verify(result)
+def test_passes_give_the_text_of_llvmlite(text: str) -> None:
+    for name in ALL:
+        with row(name):
+            mod = module(text)
+            result = apass.run(apass.get_pass(f"llvm.{name}"), mod)
+            assert result.text == by_itself(mod.text, entry_of(name), skipped=SKIPPED)
+            ADAPTER.verify(result)
 
 
 @pytest.mark.parametrize("text", TEXTS)
-@pytest.mark.parametrize("name", function_passes())
-def test_single_functions_give_the_text_of_llvmlite(name: str, text: str) -> None:
-    mod = module(text)
-    result = apass.run(apass.get_pass(f"llvm.{name}"), mod, context=by_function())
-    assert result.text == by_itself(mod.text, entry_of(name), skipped=SKIPPED)
+def test_single_functions_give_the_text_of_llvmlite(text: str) -> None:
+    for name in function_passes():
+        with row(name):
+            mod = module(text)
+            result = apass.run(apass.get_pass(f"llvm.{name}"), mod, context=by_function())
+            assert result.text == by_itself(mod.text, entry_of(name), skipped=SKIPPED)
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -43,12 +46,13 @@ def test_simplification_gives_one_text(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-@pytest.mark.parametrize("name", PIPELINES)
-def test_pipeline_gives_the_text_of_llvmlite(name: str, text: str) -> None:
-    mod = module(text)
-    result = apass.run(apass.get_pass(f"llvm.{name}"), mod)
-    assert result.text == by_itself(mod.text, name)
-    ADAPTER.verify(result)
+def test_pipelines_give_the_text_of_llvmlite(text: str) -> None:
+    for name in PIPELINES:
+        with row(name):
+            mod = module(text)
+            result = apass.run(apass.get_pass(f"llvm.{name}"), mod)
+            assert result.text == by_itself(mod.text, name)
+            ADAPTER.verify(result)
 
 
 def test_each_method_of_llvmlite_is_known() -> None:
