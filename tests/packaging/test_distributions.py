@@ -18,11 +18,11 @@ from zipfile import ZipFile
 import pytest
 
 from apass.util.version import __version__
+from tests.helpers.command_line import write_model
 from tests.helpers.repository import ROOT
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
-MODEL = ROOT / "tests/debugging/data/onnx/module.onnx"
 TUTORIALS = ("first_pass", "pass_infrastructure", "relay_pass")
 SOURCES = "apass/instruments/report/web/"
 """The folder that only a change of the pages in `assets` needs."""
@@ -109,10 +109,11 @@ def test_installed_package_is_not_the_repository(programs: Path, tmp_path: Path)
 
 
 def test_installed_command_writes_model_and_report(programs: Path, tmp_path: Path) -> None:
-    run(programs / "apass", "opt", MODEL, "-o", tmp_path / "out.onnx", "--report", "report.html", folder=tmp_path)
+    model = write_model(tmp_path / "m.onnx")
+    run(programs / "apass", "opt", model, "-o", tmp_path / "out.onnx", "--report", "report.html", folder=tmp_path)
     report = (tmp_path / "report.html").read_text()
     program = (ROOT / "apass/instruments/report/assets/report.js").read_text()
-    assert (tmp_path / "out.onnx").stat().st_size < MODEL.stat().st_size
+    assert (tmp_path / "out.onnx").stat().st_size < model.stat().st_size
     assert max(map(len, re.findall(r"<script[^>]*>(.*?)</script>", report, re.DOTALL))) > len(program) // 2
 
 
