@@ -84,7 +84,7 @@ class JournalFile:
         A damaged end is truncated, unless the file is read only. The iteration must be completed before the first
         `append`.
         """
-        size = self._size()
+        size = os.fstat(self._file.fileno()).st_size
         position = len(_MAGIC)
         while position < size:
             record = self._record(position, size)
@@ -193,9 +193,6 @@ class JournalFile:
             parts.append(part)
             size -= len(part)
         return b"".join(parts)
-
-    def _size(self) -> int:
-        return os.fstat(self._file.fileno()).st_size
 
     def _begin(self) -> int:
         """Check the start of the file, or write it if the file is empty or incomplete."""

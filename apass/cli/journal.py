@@ -1,7 +1,7 @@
 """`apass opt --journal`: records finished models for the next run."""
 
 import json
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, fields
 from hashlib import file_digest
@@ -74,7 +74,8 @@ class FileJournal:
 
     def states(self, job: Job, model_format: ModelFormat) -> States:
         """Return the current states of the files that a job reads."""
-        return _states([job.source, *model_format.companions(job.source)])
+        paths = [job.source, *model_format.companions(job.source)]
+        return {str(path.resolve()): _state(path) for path in paths}
 
     def prepared(self, job: Job, sources: States, finished: Finished) -> Prepared:
         """Return a callback that records a job as finished, for `ModelFormat.save`.
@@ -140,10 +141,6 @@ def _is_row(value: Any) -> TypeGuard[dict[str, Any]]:
 
 def _key(job: Job) -> str:
     return json.dumps([str(job.source.resolve()), str(job.target.resolve())])
-
-
-def _states(paths: Iterable[Path]) -> States:
-    return {str(path.resolve()): _state(path) for path in paths}
 
 
 def _state(path: Path) -> list[Any]:

@@ -138,16 +138,12 @@ def split_files(jobs: Sequence[Job], pipeline: str | None) -> Generator[SplitFil
         yield SplitFiles(jobs, pipeline, Path(os.path.realpath(folder)))
 
 
-def _diagnostic_text(error: BaseException) -> str:
-    """Return the message of an error and its notes, for a file that a test checks."""
-    notes = [note for note in notes_of(error) if not is_whereabouts(note)]
-    return "".join(f"{line}\n" for line in (text_of(error), *notes))
-
-
 def with_diagnostic(result: JobResult) -> JobResult:
     """Write the error of a failed module as its result, and return a success."""
     if result.error is None:
         return result
-    text = _diagnostic_text(result.error)
+    # The text is for a file that a test checks, so it leaves out what changes with the place.
+    notes = [note for note in notes_of(result.error) if not is_whereabouts(note)]
+    text = "".join(f"{line}\n" for line in (text_of(result.error), *notes))
     write_whole(result.job.target, text)
     return replace(result, error=None, after=result.before, remark="the error was written", bytes_after=len(text))

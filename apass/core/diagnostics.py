@@ -201,7 +201,9 @@ def _show(diagnostic: Diagnostic, sources: Mapping[str, Sequence[str]], color: b
     if span is not None:
         location = f"{_clean(span.source_name)}:{span.line}:{span.column}"
         shown.append(f"{' ' * width}{_paint(_GUTTER, '-->', color)} {location}")
-    origin = _origin(diagnostic)
+    parts = (("pass", diagnostic.pass_name), ("function", diagnostic.function), ("module", diagnostic.module))
+    named = [f"{kind} {_clean(name)}" for kind, name in parts if name is not None]
+    origin = f"in {', '.join(named)}" if named else ""
     if origin and rows:
         rows.append(("", ""))
     shown += [_row(label, body, width, color) for label, body in rows]
@@ -215,12 +217,6 @@ def _heading(level: DiagnosticLevel, message: str, color: bool) -> str:
     lines = [_paint(_BOLD, _clean(line).rstrip(), color) for line in _lines(message.rstrip())]
     lines[0] = f"{_paint(_LEVEL_STYLE[level], label, color)} {lines[0]}"
     return "\n".join(f"{' ' * (len(label) + 1) if index else ''}{line}".rstrip() for index, line in enumerate(lines))
-
-
-def _origin(diagnostic: Diagnostic) -> str:
-    parts = (("pass", diagnostic.pass_name), ("function", diagnostic.function), ("module", diagnostic.module))
-    named = [f"{kind} {_clean(name)}" for kind, name in parts if name is not None]
-    return f"in {', '.join(named)}" if named else ""
 
 
 def _row(label: str, body: str, width: int, color: bool) -> str:

@@ -80,7 +80,7 @@ def _html(block: Block) -> Iterator[str]:
                 yield from _html(inner)
         case Page():
             # In a sandbox of its own origin, the page cannot reach the notebook.
-            source, title = escape(block.html), escape(_plain(block.title))
+            source, title = escape(block.html), escape(printable("".join(span.text for span in block.title)))
             yield f'<iframe sandbox="allow-scripts" title="{title}" srcdoc="{source}"></iframe>'
         case _:
             assert_never(block)
@@ -129,7 +129,3 @@ def _span(span: Span) -> str:
 def _text(text: str) -> str:
     # Control characters could show a text in another order.
     return escape(printable(text, "\t"))
-
-
-def _plain(line: Line) -> str:
-    return printable("".join(span.text for span in line))

@@ -181,7 +181,10 @@ def _make_mapping_proxy(values: dict[Any, Any]) -> MappingProxyType[Any, Any]:
 
 
 def _reduce_pass(pass_: Pass[Any]) -> Any:
-    path = _import_path(pass_)
+    # The path is `module:qualname` of the function or class.
+    attributes = cast("Mapping[str, Any]", getattr(pass_, "__dict__", {}))
+    module, name = attributes.get("__module__"), attributes.get("__qualname__")
+    path = f"{module}:{name}" if module and name and "<" not in name else None
     if path is not None and _is_importable_path(path, pass_):
         return resolve_name, (path,)
     reduced = _by_registered_name(pass_) or _by_class_and_options(pass_) or _by_function(pass_)
@@ -202,13 +205,6 @@ def _reduce_analysis(analysis: Analysis[Any]) -> Any:
     if "<" in path or _resolve(path) is not analysis:
         raise ExecutorError(f"the analysis {analysis.name} cannot be imported by name; {_ADVICE_ANALYSIS}")
     return resolve_name, (path,)
-
-
-def _import_path(pass_: Any) -> str | None:
-    """Return the import path, `module:qualname`, of the function or class of a pass."""
-    attributes = cast("Mapping[str, Any]", getattr(pass_, "__dict__", {}))
-    module, name = attributes.get("__module__"), attributes.get("__qualname__")
-    return f"{module}:{name}" if module and name and "<" not in name else None
 
 
 def _is_importable_path(path: str, value: object) -> bool:

@@ -1,7 +1,7 @@
 """`PassMemoryInstrument`: measures the memory of each pass with `tracemalloc`."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import getpid
 from threading import Lock
@@ -148,7 +148,9 @@ class PassMemoryInstrument(Displayed):
     def on_hooks(self, run: Run | None, start: float, end: float, busy: float) -> None:
         """Count the memory that hooks keep by itself, not for the calling pass."""
         with self._lock:
-            before, inside = self._marks_around(start, end)
+            self._mark(end)
+            index = bisect_right(self._marks, start, key=lambda mark: mark.time)
+            before, inside = self._marks[:index], self._marks[index:]
             if run is None or not inside:
                 return
             # Around the start of a pass, `should_run` has set the first mark; around its end, its last step has.
@@ -199,7 +201,12 @@ class PassMemoryInstrument(Displayed):
 
     def render(self) -> str:
         """Return `profile()` as a table in MiB, with a note if it is not exact."""
-        table = _render(self.profile())
+        memories = self.profile()
+        lines = [f"{'peak MiB':>10}  {'grown MiB':>10}  {'calls':>7}  pass"]
+        for item in memories:
+            where = "" if item.module is None else f" (peak in {item.module!r})"
+            lines.append(f"{_mib(item.peak):>10}  {_mib(item.grown):>10}  {item.calls:>7}  {item.name}{where}")
+        table = "\n".join(lines) if len(lines) > 1 else "no pass was measured"
         return table if self._is_exact else f"{table}\n{_NOT_EXACT}"
 
     def __block__(self) -> Block:
@@ -228,12 +235,6 @@ class PassMemoryInstrument(Displayed):
         current, peak = tracemalloc.get_traced_memory()
         tracemalloc.reset_peak()
         self._marks.append(_Mark(now, current, peak))
-
-    def _marks_around(self, start: float, end: float) -> tuple[Sequence["_Mark"], Sequence["_Mark"]]:
-        """Set a mark at `end`; return the marks up to `start`, and the later ones."""
-        self._mark(end)
-        index = bisect_right(self._marks, start, key=lambda mark: mark.time)
-        return self._marks[:index], self._marks[index:]
 
     def _since(self, start: float, end: float) -> tuple[int, int]:
         """Return the memory allocated and not freed since `start`, and the peak.
@@ -311,14 +312,6 @@ class _Records:
     process: int
     totals: Mapping[str, _Total]
     is_exact: bool
-
-
-def _render(memories: Iterable[PassMemory]) -> str:
-    lines = [f"{'peak MiB':>10}  {'grown MiB':>10}  {'calls':>7}  pass"]
-    for item in memories:
-        where = "" if item.module is None else f" (peak in {item.module!r})"
-        lines.append(f"{_mib(item.peak):>10}  {_mib(item.grown):>10}  {item.calls:>7}  {item.name}{where}")
-    return "\n".join(lines) if len(lines) > 1 else "no pass was measured"
 
 
 def _mib(size: int) -> str:

@@ -79,7 +79,10 @@ class PrintChanged(PrintsChanges):
         )
 
     async def _print_change(self, before: Any, after: Any, info: PassInfo) -> None:
-        diff = await self._diff(before, after)
+        selects = None if self._selection.functions is None else self._selection.includes
+        texts = ModuleDiff.of(before, after, selects)
+        compare = partial(texts.text, context=self._context)
+        diff = await run_sync(compare) if texts.size >= _LARGE else compare()
         if not diff:
             return
         file = self.output
@@ -89,9 +92,3 @@ class PrintChanged(PrintsChanges):
         file.write(
             f"IR changed by {pass_title(info)}{module_suffix()}\n{paint_diff(shown) if is_colored else shown}\n\n"
         )
-
-    async def _diff(self, before: Any, after: Any) -> str:
-        selects = None if self._selection.functions is None else self._selection.includes
-        texts = ModuleDiff.of(before, after, selects)
-        compare = partial(texts.text, context=self._context)
-        return await run_sync(compare) if texts.size >= _LARGE else compare()

@@ -21,9 +21,9 @@ def find_imported(name: str) -> object | None:
     found: object = sys.modules.get(module)
     for part in path.split("."):
         # `getattr` on a module may call its `__getattr__`, which may import other modules.
-        found = vars(found).get(part) if isinstance(found, ModuleType) else _attribute(found, part)
+        found = (
+            vars(found).get(part)
+            if isinstance(found, ModuleType)
+            else (getattr(found, part, None) if isinstance(found, type) else None)
+        )
     return found
-
-
-def _attribute(owner: object, name: str) -> object | None:
-    return getattr(owner, name, None) if isinstance(owner, type) else None

@@ -25,7 +25,9 @@ def printable(text: str, keep: str = "") -> str:
     """
     if text.isprintable():
         return text
-    return "".join(char if char in keep or _is_visible(char) else _escape(char) for char in text)
+    return "".join(
+        char if char in keep or _is_visible(char) else char.encode("unicode_escape").decode() for char in text
+    )
 
 
 def for_file(text: str, file: TextIO) -> str:
@@ -36,7 +38,3 @@ def for_file(text: str, file: TextIO) -> str:
 def _is_visible(char: str) -> bool:
     # `isprintable` is false for every space but U+0020.
     return char.isprintable() or unicodedata.category(char) == "Zs"
-
-
-def _escape(char: str) -> str:
-    return char.encode("unicode_escape").decode()

@@ -53,7 +53,7 @@ async def latency(mod: ir.Model) -> float:
     measured = (await measure_latencies([mod]))[0]
     if isinstance(measured, str):
         raise AdapterError(f"onnxruntime cannot run the model: {measured}")
-    return _rounded(measured)
+    return round(measured, 1 - floor(log10(measured))) if measured > 0 else measured
 
 
 register_callable("onnx.nodes")(count_nodes)
@@ -125,10 +125,6 @@ def _measure(models: Sequence[bytes], rounds: int, seed: int) -> list[Measured]:
             times[index].append(perf_counter() - start)
     results.update({index: median(values) for index, values in times.items()})
     return [results[index] for index in range(len(models))]
-
-
-def _rounded(seconds: float) -> float:
-    return round(seconds, 1 - floor(log10(seconds))) if seconds > 0 else seconds
 
 
 def _limiter() -> CapacityLimiter:

@@ -226,7 +226,10 @@ def submit(
         check_backend(server.backend)
         display.check()
         if not files.wait:
-            _check_no_wait(files)
+            # These options are about results.
+            for name, is_used in (("-o", files.output is not None), ("--in-place", files.in_place)):
+                if is_used:
+                    raise InputError(f"--no-wait writes no results, so that {name} cannot be used with it")
         client_of(server)  # checks the URL
         streams = stack.enter_context(
             model_streams(
@@ -258,13 +261,6 @@ def submit(
             raise typer.Exit(FAILED if run.has_started else MISUSED)
         if streams.writes and output is not None:
             streams.send(jobs[0], output)
-
-
-def _check_no_wait(options: FileOptions) -> None:
-    """Raise InputError if an option is about results, which --no-wait does not write."""
-    for name, is_used in (("-o", options.output is not None), ("--in-place", options.in_place)):
-        if is_used:
-            raise InputError(f"--no-wait writes no results, so that {name} cannot be used with it")
 
 
 class _Run:

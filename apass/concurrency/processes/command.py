@@ -41,7 +41,11 @@ async def complete_process(
         async with anyio.create_task_group() as readers:
             readers.start_soon(_collect, process.stdout, answer)
             readers.start_soon(_collect, process.stderr, error_output)
-            await _send_input(process, question)
+            assert process.stdin is not None
+            # The command may close its input without reading all of it.
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                await process.stdin.send(question)
+            await process.stdin.aclose()
             await process.wait()
             # Processes that it left behind may keep the pipes open forever.
             kill_group(process)
@@ -69,14 +73,6 @@ def check_command(command: object) -> None:
     """Raise TypeError unless `command` is a list of a program and its arguments."""
     if isinstance(command, str | bytes) or not command:
         raise TypeError(f"a command must be a list of a program and its arguments, got {command!r}")
-
-
-async def _send_input(process: Process, request: bytes) -> None:
-    assert process.stdin is not None
-    # The command may close its input without reading all of it.
-    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-        await process.stdin.send(request)
-    await process.stdin.aclose()
 
 
 async def _collect(stream: ByteReceiveStream | None, into: bytearray) -> None:

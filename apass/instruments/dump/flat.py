@@ -62,7 +62,11 @@ class DumpIR:
 
     async def run_after_pass(self, mod: Any, info: PassInfo) -> None:
         """Write the module to the next file."""
-        path = self._next_path(current_module_name(), info.name)
+        module = current_module_name()
+        number = self._counts[module]
+        self._counts[module] += 1
+        folder = self.dump_dir if module is None else self.dump_dir / self._names.folder(module)
+        path = folder / f"{number:03d}_{file_name(info.name)}.txt"
         try:
             text = adapter_for(mod).to_text(mod)
             # The pass has finished, so its result is dumped even if the run is cancelled now.
@@ -72,12 +76,6 @@ class DumpIR:
         except Exception as error:
             error.add_note(f"DumpIR could not write {str(path)!r}")
             raise
-
-    def _next_path(self, module: str | None, pass_name: str) -> Path:
-        number = self._counts[module]
-        self._counts[module] += 1
-        folder = self.dump_dir if module is None else self.dump_dir / self._names.folder(module)
-        return folder / f"{number:03d}_{file_name(pass_name)}.txt"
 
 
 def _empty(folder: Path) -> None:

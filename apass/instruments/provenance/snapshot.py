@@ -73,7 +73,9 @@ class Snapshot:
             old = self.functions.get(name)
             # Nodes of different IRs are never the same.
             if old is None or old.is_removed or adapter is not old_adapter:
-                new = _made(nodes_of(adapter, func), position)
+                nodes = nodes_of(adapter, func)
+                chains = tuple((Touch(position=position, kind="made", text=_line(node)),) for node in nodes)
+                new = _Function(nodes, chains, (Touch(position=position, kind="made"),))
                 functions[name] = new if old is None else _with_past(new, _removed(name, old, position))
             elif old_funcs[name] is func:
                 functions[name] = old
@@ -93,11 +95,6 @@ class Snapshot:
                 for name, part in sorted(self.functions.items(), key=lambda item: item[1].is_removed)
             ),
         )
-
-
-def _made(nodes: tuple[Node, ...], position: Position) -> _Function:
-    chains = tuple((Touch(position=position, kind="made", text=_line(node)),) for node in nodes)
-    return _Function(nodes, chains, (Touch(position=position, kind="made"),))
 
 
 def _removed(name: str, old: _Function, position: Position) -> _Function:

@@ -100,7 +100,7 @@ class TraceInstrument:
     def worker_records(self) -> "_Records":
         """Return the events, for `merge_records` of the original."""
         events = self._file.events if isinstance(self._file, _EventList) else []
-        return _Records(events, perf_epoch() + self._begin, _process_name())
+        return _Records(events, perf_epoch() + self._begin, f"process {getpid()}")
 
     def merge_records(self, records: "_Records") -> None:
         """Add the events of a twin, on tracks of their own."""
@@ -345,10 +345,6 @@ class _Records:
     events: Sequence[Event]
     begin: float
     process: str
-
-
-def _process_name() -> str:
-    return f"process {getpid()}"
 
 
 def _failure(error: BaseException) -> dict[str, Any]:

@@ -100,17 +100,14 @@ class Effects:
         if isinstance(callee, Op):
             return Effect.WRITE if callee.get_attr("TOpIsStateful") else Effect.NONE
         if isinstance(callee, Function):
-            return self._of_body(callee)
+            level = self._levels.get(callee.body)
+            if level is None:
+                self._is_guessing = True
+                return Effect.NONE
+            return level
         if isinstance(callee, GlobalVar):
             return self._of_global(callee.name_hint)
         return Effect.NONE if isinstance(callee, Constructor) else Effect.WRITE
-
-    def _of_body(self, func: Function) -> Effect:
-        level = self._levels.get(func.body)
-        if level is None:
-            self._is_guessing = True
-            return Effect.NONE
-        return level
 
     def _of_global(self, name: str) -> Effect:
         if name == self._own_name:

@@ -154,12 +154,11 @@ class Matcher:
         if expr.checked_type_ is not None or isinstance(expr, Op | GlobalVar | Constructor):
             return expr.checked_type_
         if self._types is None:
-            self._types = self._infer()
+            pairs = zip(self.graph.nodes, post_order(infer_expr(self._root, self._mod)), strict=True)
+            self._types = {
+                old: new.checked_type for old, new in pairs if new.checked_type_ is not None or isinstance(new, Var)
+            }
         return self._types.get(expr)
-
-    def _infer(self) -> dict[Expr, Type]:
-        pairs = zip(self.graph.nodes, post_order(infer_expr(self._root, self._mod)), strict=True)
-        return {old: new.checked_type for old, new in pairs if new.checked_type_ is not None or isinstance(new, Var)}
 
     def dominates(self, pattern: Pattern, parent: Pattern, path: Pattern, expr: Expr) -> bool:
         """Return whether a node dominates a match of `parent`.

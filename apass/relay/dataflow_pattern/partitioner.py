@@ -45,15 +45,14 @@ class _Partitioner(ExprMutator):
         post = super().visit(expr)
         group = self._groups.get(expr)
         if group is not None and self._check(expr):
-            post = memo[expr] = self._call(group)
+            extractor = ExprMutator()
+            extractor.memo_map.update(group.params_by_arg())
+            name = "".join(map(_kind, group.nodes()))
+            attrs = {PARTITIONED_FROM_PATTERN: name, **self._attrs}
+            post = memo[expr] = Call(
+                Function(group.params, extractor.visit(group.root), attrs=attrs), self.mutate_all(group.args)
+            )
         return post
-
-    def _call(self, group: Group) -> Call:
-        extractor = ExprMutator()
-        extractor.memo_map.update(group.params_by_arg())
-        name = "".join(map(_kind, group.nodes()))
-        attrs = {PARTITIONED_FROM_PATTERN: name, **self._attrs}
-        return Call(Function(group.params, extractor.visit(group.root), attrs=attrs), self.mutate_all(group.args))
 
 
 def _kind(expr: Expr) -> str:

@@ -54,7 +54,11 @@ def apply_operator(claims: Claims, call: Call, arguments: Sequence[Value]) -> Va
         NotEncodedError: if the operator, its attributes or its types are not encoded.
 
     """
-    return _checked(call, _applied(claims, call, arguments))
+    # The attributes of an operator may ask for another type.
+    value = _applied(claims, call, arguments)
+    if isinstance(value, Tensor) and (value.dtype, value.terms.shape) != tensor_type(call.checked_type):
+        raise NotEncodedError(f"a result of type {call.checked_type}")
+    return value
 
 
 def _applied(claims: Claims, call: Call, arguments: Sequence[Value]) -> Value:
@@ -119,13 +123,6 @@ def _unknown(name: str, claims: Claims, arguments: Sequence[Tensor]) -> Tensor:
 
 _Reduction: TypeAlias = Callable[[str, list[Any]], Any]
 """Takes the element type and the terms that are reduced to one."""
-
-
-def _checked(call: Call, value: Value) -> Value:
-    """Return the result of an operator, whose attributes may ask for another type."""
-    if isinstance(value, Tensor) and (value.dtype, value.terms.shape) != tensor_type(call.checked_type):
-        raise NotEncodedError(f"a result of type {call.checked_type}")
-    return value
 
 
 def _moved(call: Call, arguments: Sequence[Value]) -> Value:

@@ -52,12 +52,12 @@ def bind_params_by_name(func: Function, params: Mapping[str, npt.ArrayLike | Con
     repeated = [name for name in params if len(named.get(name, ())) > 1]
     if repeated:
         raise ValueError(f"several parameters of the function are named {', '.join(repeated)}; use bind() instead")
-    binds = {named[name][0]: _constant(value) for name, value in params.items() if name in named}
+    binds = {
+        named[name][0]: (value if isinstance(value, Constant) else Constant(value))
+        for name, value in params.items()
+        if name in named
+    }
     return _bind_function(func, binds) if binds else func
-
-
-def _constant(value: npt.ArrayLike | Constant) -> Constant:
-    return value if isinstance(value, Constant) else Constant(value)
 
 
 def _bind_function(func: Function, binds: Mapping[Var, Expr]) -> Function:

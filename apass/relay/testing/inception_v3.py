@@ -89,11 +89,6 @@ def _mixed(data: Expr, first: _Conv, towers: Sequence[Sequence[_Conv]], pool: st
     return concatenate(parts, axis=1)
 
 
-def _block_a(data: Expr, projected: int, name: str) -> Call:
-    towers = [[_Conv(48), _square(64, 5)], [_Conv(64), _square(96), _square(96)]]
-    return _mixed(data, _Conv(64), towers, "avg", projected, name)
-
-
 def _block_b(data: Expr, name: str) -> Call:
     """Return a block that halves the image."""
     first = _conv(data, _halving(384), f"{name}_conv")
@@ -144,7 +139,8 @@ def get_net(batch_size: int, num_classes: int, image_shape: tuple[int, ...], dty
     """Return the network as a function of `data` and its parameters."""
     net = _stem(var("data", shape=(batch_size, *image_shape), dtype=dtype))
     for name, projected in (("mixed", 32), ("mixed_1", 64), ("mixed_2", 64)):
-        net = _block_a(net, projected, name)
+        towers = [[_Conv(48), _square(64, 5)], [_Conv(64), _square(96), _square(96)]]
+        net = _mixed(net, _Conv(64), towers, "avg", projected, name)
     net = _block_b(net, "mixed_3")
     for name, inner in (("mixed_4", 128), ("mixed_5", 160), ("mixed_6", 160), ("mixed_7", 192)):
         net = _block_c(net, inner, name)

@@ -36,17 +36,14 @@ def get_net(batch_size: int, image_shape: tuple[int, ...], num_classes: int, ver
     for index, (squeezed, expanded) in enumerate(_FIRES):
         if index in pooled:
             net = nn.max_pool2d(net, pool_size=(3, 3), strides=(2, 2))
-        net = _fire(net, squeezed, expanded, f"fire{index + 1}")
+        name = f"fire{index + 1}"
+        inner = _convolution(net, squeezed, 1, 0, f"{name}_input_conv")
+        left = _convolution(inner, expanded, 1, 0, f"{name}_left_conv")
+        right = _convolution(inner, expanded, 3, 1, f"{name}_right_conv")
+        net = concatenate((left, right), axis=1)
     net = _convolution(nn.dropout(net, rate=0.5), num_classes, 1, 0, "conv_final")
     net = nn.softmax(nn.batch_flatten(nn.global_avg_pool2d(net)))
     return Function(free_vars(net), net)
-
-
-def _fire(data: Expr, squeezed: int, expanded: int, name: str) -> Call:
-    inner = _convolution(data, squeezed, 1, 0, f"{name}_input_conv")
-    left = _convolution(inner, expanded, 1, 0, f"{name}_left_conv")
-    right = _convolution(inner, expanded, 3, 1, f"{name}_right_conv")
-    return concatenate((left, right), axis=1)
 
 
 def _convolution(

@@ -22,15 +22,14 @@ def get_feature(internal_layer: Expr, layers: Sequence[int], filters: Sequence[i
     """Return stacks of convolutions, each followed by max pooling."""
     for stack, (count, channels) in enumerate(zip(layers, filters, strict=True), 1):
         for index in range(1, count + 1):
-            internal_layer = _convolution(internal_layer, channels, f"{stack}_{index}", batch_norm)
+            suffix = f"{stack}_{index}"
+            conv = wrapper.conv2d(
+                internal_layer, kernel_size=(3, 3), padding=(1, 1), channels=channels, name=f"conv{suffix}"
+            )
+            biased = nn.bias_add(conv, var(f"conv{suffix}_bias"))
+            internal_layer = nn.relu(wrapper.batch_norm_infer(biased, name=f"bn{suffix}") if batch_norm else biased)
         internal_layer = nn.max_pool2d(internal_layer, pool_size=(2, 2), strides=(2, 2))
     return internal_layer
-
-
-def _convolution(data: Expr, channels: int, suffix: str, batch_norm: bool) -> Call:
-    conv = wrapper.conv2d(data, kernel_size=(3, 3), padding=(1, 1), channels=channels, name=f"conv{suffix}")
-    biased = nn.bias_add(conv, var(f"conv{suffix}_bias"))
-    return nn.relu(wrapper.batch_norm_infer(biased, name=f"bn{suffix}") if batch_norm else biased)
 
 
 def get_classifier(input_data: Expr, num_classes: int) -> Call:

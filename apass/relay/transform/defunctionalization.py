@@ -318,14 +318,10 @@ class _Program:
         return result
 
 
-def _has_functions(var: Var) -> bool:
-    return var.type_annotation is None or has_function_type(var.type_annotation)
-
-
 def _is_first_order(node: Expr) -> bool:
     """Return whether a node is not, and does not use, a function as a value."""
     if isinstance(node, Var):
-        return not _has_functions(node)
+        return node.type_annotation is not None and not has_function_type(node.type_annotation)
     if isinstance(node, Function):
         return is_opaque(node)
     values = node.args if isinstance(node, Call) else node.children

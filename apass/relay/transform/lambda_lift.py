@@ -45,7 +45,7 @@ def lambda_lift(mod: IRModule) -> IRModule:
     lifting = _LiftedFunctions(mod)
     for gvar in mod.get_global_vars():
         func = mod[gvar]
-        if "Compiler" not in func.attrs and _has_inner(func):
+        if "Compiler" not in func.attrs and any(isinstance(node, Function) for node in post_order(func.body)):
             # The parameters for free variables need type annotations.
             lifting.lift_within(gvar, ensure_typed(func, mod))
     return lifting.result()
@@ -59,10 +59,6 @@ def LambdaLift() -> ModulePass[IRModule]:
 
 def _lift(mod: IRModule, ctx: PassContext) -> IRModule:
     return lambda_lift(mod)
-
-
-def _has_inner(func: Function) -> bool:
-    return any(isinstance(node, Function) for node in post_order(func.body))
 
 
 class _LiftedFunctions:

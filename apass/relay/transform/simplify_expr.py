@@ -82,12 +82,9 @@ class _Simplifier(ExprMutator):
         return None
 
     def _tensor_type(self, expr: Expr) -> TensorType | None:
-        ty = self.types.get(expr) or (expr.checked_type if _is_typed(expr) else None)
+        is_typed = expr.checked_type_ is not None or not expr.children
+        ty = self.types.get(expr) or (expr.checked_type if is_typed else None)
         return ty if isinstance(ty, TensorType) else None
-
-
-def _is_typed(expr: Expr) -> bool:
-    return expr.checked_type_ is not None or not expr.children
 
 
 def _inner(expr: Expr, *names: str) -> Call | None:

@@ -88,7 +88,10 @@ def _split(pattern: Pattern, candidate: Pattern, mod: IRModule) -> Walk[list[Pat
     if not isinstance(pattern, PatternConstructor | PatternTuple):
         return [candidate]
     if not isinstance(candidate, PatternConstructor | PatternTuple):
-        return _expand(pattern, mod)
+        if isinstance(pattern, PatternTuple):
+            return [PatternTuple([PatternWildcard() for _ in pattern.patterns])]
+        data = mod.get_type_data(pattern.constructor.belong_to)
+        return [PatternConstructor(con, [PatternWildcard() for _ in con.inputs]) for con in data.constructors]
     fields: list[list[Pattern]] = []
     for part, other in zip(pattern.patterns, candidate.patterns, strict=True):
         fields.append((yield _split(part, other, mod)))
@@ -96,14 +99,6 @@ def _split(pattern: Pattern, candidate: Pattern, mod: IRModule) -> Walk[list[Pat
         raise _too_many()
     # The last field varies slowest, which is TVM's order of cases.
     return [with_parts(candidate, parts[::-1]) for parts in product(*reversed(fields))]
-
-
-def _expand(pattern: PatternConstructor | PatternTuple, mod: IRModule) -> list[Pattern]:
-    """Return patterns of one level for all values of the type of `pattern`."""
-    if isinstance(pattern, PatternTuple):
-        return [PatternTuple([PatternWildcard() for _ in pattern.patterns])]
-    data = mod.get_type_data(pattern.constructor.belong_to)
-    return [PatternConstructor(con, [PatternWildcard() for _ in con.inputs]) for con in data.constructors]
 
 
 def _too_many() -> TypeInferenceError:

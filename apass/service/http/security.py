@@ -111,7 +111,11 @@ class Guard:
             # A slot is free again in the next iteration.
             await checkpoint()
         scope = dict(scope)
-        headers = _headers_of(scope)
+        # Repeated headers are joined.
+        headers: dict[str, str] = {}
+        for name, value in scope["headers"]:
+            key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+            headers[key] = f"{headers[key]}, {text}" if key in headers else text
         _normalize_path(scope)
         exchange = _Exchange(scope, headers, receive, send)
         if self._behind_proxy:
@@ -164,7 +168,8 @@ class Guard:
         raise UnauthorizedError("there is no token; send the header Authorization: Bearer TOKEN", _CHALLENGE)
 
     def _is_known_host(self, host: str) -> bool:
-        name = _host_name(host)
+        match = _HOST.fullmatch(host.lower())
+        name = "" if match is None else match["address"] or match["name"]
         return name in self._hosts or host.lower() in self._hosts or (self._is_local and _is_loopback_name(name))
 
 
@@ -209,15 +214,6 @@ class _Exchange:
         if self._has_unread_body and self._is_http_1:
             result.append((b"connection", b"close"))
         return [(name, value) for name, value in result if value]
-
-
-def _headers_of(scope: Scope) -> dict[str, str]:
-    """Return the headers of a request; repeated ones are joined."""
-    headers: dict[str, str] = {}
-    for name, value in scope["headers"]:
-        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-        headers[key] = f"{headers[key]}, {text}" if key in headers else text
-    return headers
 
 
 def _normalize_path(scope: MutableMapping[str, Any]) -> None:
@@ -280,12 +276,6 @@ def _is_loopback(text: str) -> bool:
         return False
     mapped = getattr(address, "ipv4_mapped", None)
     return address.is_loopback if mapped is None else bool(mapped.is_loopback)
-
-
-def _host_name(host: str) -> str:
-    """Return a host without its port, in lower case; empty if it is malformed."""
-    match = _HOST.fullmatch(host.lower())
-    return "" if match is None else match["address"] or match["name"]
 
 
 def _is_loopback_name(name: str) -> bool:

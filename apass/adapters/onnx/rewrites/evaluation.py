@@ -82,16 +82,12 @@ def constant_part(model: ir.Model, max_bytes: int = MAX_BYTES) -> ConstantPart |
             "constants",
             [],
             [onnx.helper.make_tensor_value_info(value.name or "", results[value][1].value, None) for value in results],
-            [_tensor(value, facts, array) for value, array in operands.items()],
+            [ir.to_proto(ir.Tensor(array, facts.dtype(value), name=value.name)) for value, array in operands.items()],
         ),
         ir_version=model.ir_version,
         opset_imports=[onnx.helper.make_opsetid("", facts.version)],
     )
     return ConstantPart(proto.SerializeToString(), {value.name or "": result for value, result in results.items()})
-
-
-def _tensor(value: ir.Value, facts: Facts, array: Array) -> onnx.TensorProto:
-    return ir.to_proto(ir.Tensor(array, facts.dtype(value), name=value.name))
 
 
 def evaluate_part(model: bytes) -> list[Array] | None:

@@ -1,13 +1,12 @@
 """Fusions that round differently, so that they change last digits."""
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import onnx_ir as ir
 
 from apass.adapters.onnx.rewrites.engine import Context, Rules
 from apass.adapters.onnx.rewrites.facts import Facts, Shape, attributes
-from apass.adapters.onnx.rewrites.kernels import Array
 from apass.adapters.onnx.rewrites.merging import is_used_once, producer
 
 __all__ = ["FUSIONS"]
@@ -103,12 +102,11 @@ def _normalize_in_conv(node: ir.Node, context: Context) -> bool:
         factor = scale / np.sqrt(variance + attributes(node).get("epsilon", 1e-5))
         new_weights = weights * factor.reshape(-1, *[1] * (weights.ndim - 1))
         new_bias = ((0.0 if bias is None else bias.astype(np.float64)) - mean) * factor + shift
-    operands = [before.inputs[0], *(_held(node, context, array) for array in (new_weights, new_bias))]
+    operands = [
+        before.inputs[0],
+        *(context.editor.constant(node, array.astype(np.float32)) for array in (new_weights, new_bias)),
+    ]
     return editor.substitute(node, "Conv", operands, attributes(before))
-
-
-def _held(node: ir.Node, context: Context, array: Array) -> Any:
-    return context.editor.constant(node, array.astype(np.float32))
 
 
 FUSIONS: Final[Rules] = {

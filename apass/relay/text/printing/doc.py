@@ -1,6 +1,6 @@
 """`Doc`: text with line breaks whose indentation is applied on rendering."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -45,11 +45,7 @@ def _pieces(doc: Doc) -> Iterator[str]:
                 yield newline if item == NEWLINE else item
                 continue
             inner, indent = (item.doc, newline + "  ") if isinstance(item, Indented) else (item, newline)
-            open_docs.append((iter(_parts(inner)), indent))
+            open_docs.append((iter(inner if isinstance(inner, list) else [inner]), indent))
             break
         else:
             open_docs.pop()
-
-
-def _parts(doc: Doc) -> Iterable[Doc]:
-    return doc if isinstance(doc, list) else [doc]

@@ -315,7 +315,8 @@ class _Reverse:
         step = ScopeBuilder()
         inner_bp = step.let(Var("bp", _BP), _no_step())
         again = step.let("x", (yield self._scope(copied(thunk.body), inner_bp)))
-        _copy_gradient(ty, pair, again, step)
+        for old, new in tensors_within(ty, [pair, again], step):
+            step.let("x", RefWrite(TupleGetItem(new, 1), RefRead(TupleGetItem(old, 1))))
         step.let("x", Call(RefRead(inner_bp), []))
         _put_before(bp, step, scope)
         return pair
@@ -367,11 +368,6 @@ def _add_gradient(ty: Type, pair: Expr, grad: Expr, scope: ScopeBuilder) -> None
     for whole, part in tensors_within(ty, [pair, grad], scope):
         cell = TupleGetItem(whole, 1)
         scope.let("x", RefWrite(cell, call_op("add", RefRead(cell), part)))
-
-
-def _copy_gradient(ty: Type, source: Expr, target: Expr, scope: ScopeBuilder) -> None:
-    for old, new in tensors_within(ty, [source, target], scope):
-        scope.let("x", RefWrite(TupleGetItem(new, 1), RefRead(TupleGetItem(old, 1))))
 
 
 def _start(ty: Type, result: Expr, scope: ScopeBuilder) -> None:

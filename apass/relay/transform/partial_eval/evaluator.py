@@ -97,7 +97,9 @@ class PartialEvaluator:
         self._sizes: dict[Expr, int] = {}
         self._globals = {name: _global(name, func) for name, func in functions.items()}
         for func in functions.values():
-            self._measure(func)
+            for node in post_order(func, is_opaque):
+                below = () if is_opaque(node) else node.children
+                self._sizes[node] = 1 + sum(map(self._sizes.__getitem__, below))
 
     def residual(self, name: str) -> Function:
         """Return the residual program of a function of the module."""
@@ -106,12 +108,6 @@ class PartialEvaluator:
         func = walk_deep(self._define(value.static)).dynamic
         assert isinstance(func, Function), "`_define` returns a function"
         return func
-
-    def _measure(self, func: Function) -> None:
-        """Compute the number of expressions within each nested function."""
-        for node in post_order(func, is_opaque):
-            below = () if is_opaque(node) else node.children
-            self._sizes[node] = 1 + sum(map(self._sizes.__getitem__, below))
 
     def _eval(self, expr: Expr, scope: Scope, lets: Lets) -> Walk[Partial]:
         while isinstance(expr, Let):

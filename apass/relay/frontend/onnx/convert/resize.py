@@ -195,15 +195,11 @@ def resized(node: Node, axes: Sequence[AxisResize], mode: str, nearest: str) -> 
         coordinates = COORDINATES[mode](spec, np.arange(spec.new_length, dtype=np.float64))
         matrix = _matrix(node, spec, coordinates, method)
         wide = _cropped(node, along_axis(node, wide, matrix, spec.axis), spec, mode, coordinates)
-    return _narrowed(node, wide, dtype)
-
-
-def _narrowed(node: Node, data: Expr, dtype: str) -> Expr:
-    """Return the data cast to an element type; integers are rounded and saturated."""
+    # Integers are rounded and saturated.
     if "float" in dtype:
-        return as_dtype(node, data, dtype)
+        return as_dtype(node, wide, dtype)
     info = np.iinfo(dtype)
-    return op.cast(op.clip(round_half_even(node, data), float(info.min), float(info.max)), dtype)
+    return op.cast(op.clip(round_half_even(node, wide), float(info.min), float(info.max)), dtype)
 
 
 def _matrix(node: Node, spec: AxisResize, coordinates: Floats, method: str) -> Floats:

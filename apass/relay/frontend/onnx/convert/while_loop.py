@@ -39,7 +39,7 @@ def while_loop(
     following = [op.add(step, const(1, "int64")), op.reshape(after, ()), *results[1 : 1 + len(carried)], *grown]
     is_running = condition if limit is None else op.logical_and(condition, op.less(step, limit))
     iteration = If(is_running, Call(recursion, following), Tuple([*states, *collected]))
-    empty = [Constant(np.zeros(_empty_shape(node, row), node.dtype(row))) for row in rows]
+    empty = [Constant(np.zeros((0, *node.static_shape(row)), node.dtype(row))) for row in rows]
     first = Call(recursion, [const(0, "int64"), start, *carried, *empty])
     result = Let(recursion, Function(func_params, iteration, result_type), first)
     # Type relations do not cover functions, so the type of the Let is declared.
@@ -72,7 +72,3 @@ def _stable_types(node: Node, body: Subgraph, types: list[Type]) -> list[Type]:
 def _of_rows(node: Node, row: Expr) -> TensorType:
     ty = node.type_of(row)
     return TensorType((Any(), *ty.shape), ty.dtype)
-
-
-def _empty_shape(node: Node, row: Expr) -> tuple[int, ...]:
-    return (0, *node.static_shape(row))
