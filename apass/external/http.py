@@ -74,8 +74,10 @@ class HttpService(Service[RequestT, AnswerT]):
         if self._client is None:
             max_idle = self.policy.concurrency or 100
             limits = httpx.Limits(max_connections=None, max_keepalive_connections=max_idle)
+            # Without TLS there is no certificate to check, and httpx would read those of all authorities.
+            verify = httpx.URL(self._url).scheme == "https"
             # The policy has its own timeout.
-            self._client = httpx.AsyncClient(timeout=None, limits=limits)
+            self._client = httpx.AsyncClient(timeout=None, limits=limits, verify=verify)
         return self
 
     async def __aexit__(

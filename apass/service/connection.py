@@ -251,7 +251,8 @@ class Connection:
                 raise InputError("the token must consist of printable ASCII characters without spaces")
             headers["authorization"] = f"Bearer {token}"
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=KEPT_SECONDS)
-        verify = True if ssl_context is None else ssl_context
+        # Without TLS there is no certificate to check, and httpx would read those of all authorities.
+        verify = parsed.scheme == "https" if ssl_context is None else ssl_context
         self._make_client: Callable[[], httpx.AsyncClient] = lambda: httpx.AsyncClient(
             base_url=parsed,
             headers=headers,
@@ -260,7 +261,7 @@ class Connection:
             # A redirect must not lead the token to another server.
             follow_redirects=False,
             verify=verify,
-            transport=None if path is None else httpx.AsyncHTTPTransport(uds=path, limits=limits),
+            transport=None if path is None else httpx.AsyncHTTPTransport(verify=verify, uds=path, limits=limits),
         )
         self._client: httpx.AsyncClient | None = None
 

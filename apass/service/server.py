@@ -5,7 +5,7 @@ import logging
 import os
 import socket
 import stat
-from collections.abc import Awaitable, Callable, Coroutine, Generator, MutableMapping
+from collections.abc import Awaitable, Callable, Generator, MutableMapping
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final, cast
@@ -197,6 +197,23 @@ class _Uvicorn(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_started = on_started
+        self._is_stopping = anyio.Event()
+
+    def stop(self) -> None:
+        """Accept no further connections, and end."""
+        self.should_exit = True
+        self._is_stopping.set()
+
+    async def main_loop(self) -> None:
+        """Update the date of the answers once a second, until the server stops.
+
+        uvicorn wakes up ten times a second to look whether it should.
+        """
+        tenths = 0
+        while not await self.on_tick(tenths):
+            with anyio.move_on_after(1):
+                await self._is_stopping.wait()
+            tenths = (tenths + 10) % 864_000
 
     def capture_signals(self) -> Any:
         """Do nothing."""
@@ -274,19 +291,15 @@ async def _serve_with_uvicorn(
         try:
             await stop.wait()
         finally:
-            server.should_exit = True
+            server.stop()
 
     with _without_cancellations(logging.getLogger("uvicorn.error")):
-        await _run_uvicorn(server, sock, watch)
-
-
-async def _run_uvicorn(server: _Uvicorn, sock: socket.socket, watch: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    async with anyio.create_task_group() as group:
-        group.start_soon(watch)
-        # uvicorn leaves connections and tasks behind if it is cancelled.
-        with anyio.CancelScope(shield=True):
-            await server.serve(sockets=[sock])
-        group.cancel_scope.cancel()
+        async with anyio.create_task_group() as group:
+            group.start_soon(watch)
+            # uvicorn leaves connections and tasks behind if it is cancelled.
+            with anyio.CancelScope(shield=True):
+                await server.serve(sockets=[sock])
+            group.cancel_scope.cancel()
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from gzip import compress
 from hashlib import sha256
 from importlib.resources import files
@@ -105,6 +106,7 @@ class StaticFile:
         return Response(self.packed, 200, {**headers, "content-encoding": "gzip"}, self.media_type)
 
 
+@cache
 def page_files() -> Mapping[str, StaticFile]:
     """Return the files by path.
 
