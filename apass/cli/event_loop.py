@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import sys
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
@@ -161,8 +162,43 @@ def _handling(interrupt: Callable[[int, Callable[[Callable[[], None]], None]], N
     handled = [number for number in SIGNALS if number == signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN]
     before = {number: signal.signal(number, handle) for number in handled}
     try:
-        yield
+        with _woken_by_signals(partial(call, lambda: None)):
+            yield
     finally:
         for number, handler in before.items():
             if signal.getsignal(number) is handle:
                 signal.signal(number, handler)
+
+
+@contextmanager
+def _woken_by_signals(wake: Callable[[], None]) -> Generator[None]:
+    """Call `wake` in a thread at each signal, unless the event loop itself wakes up.
+
+    Python runs a handler in the main thread, when that thread next runs Python code. The system may deliver the signal
+    to another thread, or just before the main thread begins to wait for events. Without a call, an idle loop of
+    asyncio would then never run the handler.
+    """
+    own = signal.set_wakeup_fd(-1)
+    if own != -1:  # trio has a descriptor of its own, and so has asyncio on Windows
+        signal.set_wakeup_fd(own)
+        yield
+        return
+    receiver, sender = socket.socketpair()
+    sender.setblocking(False)
+
+    def watch() -> None:
+        with receiver:
+            while receiver.recv(64):
+                wake()
+
+    # A daemon, like the threads above: it ends when the sender is closed, but perhaps after the loop.
+    Thread(target=watch, daemon=True).start()
+    with sender:
+        signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            # A pass may have replaced it.
+            current = signal.set_wakeup_fd(-1)
+            if current not in (-1, sender.fileno()):
+                signal.set_wakeup_fd(current)

@@ -80,6 +80,11 @@ async def busy(mod, ctx):
 BLOCKING_PASS = BUSY_PASS.replace("await anyio.to_thread.run_sync(sleep)", "sleep()")
 """Registers a pass that holds the event loop."""
 
+SIGNALLED_PASS = BUSY_PASS.replace("import time\n", "import signal\nimport threading\nimport time\n", 1).replace(
+    "    while True:", "    signal.pthread_kill(threading.get_ident(), signal.SIGINT)\n    while True:"
+)
+"""Registers a pass whose thread gets the signal, so that it does not wake up the event loop."""
+
 PATIENT_PASS = BLOCKING_PASS.replace("GRACE = 0.5", "GRACE = 600").replace(
     "    while True:\n        time.sleep(0.1)",
     """
@@ -103,6 +108,14 @@ def test_interrupt_does_not_wait_for_busy_passes(tmp_path: Path, backend: str, b
         _, err = running.communicate(timeout=300)
     message = "apass: interrupted; a pass did not end in time; all files written so far are complete\n"
     assert (running.returncode, err, files(tmp_path)) == (130, message, ["m.onnx"])
+
+
+def test_signal_for_another_thread_is_an_interrupt(tmp_path: Path, backend: str) -> None:
+    status, _, err = process(
+        "opt", write_model(tmp_path / "m.onnx"), "-p", "Busy", "--backend", backend, body=SIGNALLED_PASS
+    )
+    message = "apass: interrupted; a pass did not end in time; all files written so far are complete\n"
+    assert (status, err) == (130, message)
 
 
 def test_second_interrupt_ends_a_blocking_pass(tmp_path: Path, backend: str) -> None:
