@@ -92,7 +92,6 @@ def test_interrupt_prints_totals_of_finished_models(tmp_path: Path, backend: str
     write_model(tmp_path / "a.onnx")
     write_model(tmp_path / "b.onnx")
     with script(HOLD_PASS, ("opt", tmp_path, "--compare", "Hold", "-j", 1, "--backend", backend)) as running:
-        assert running.stdout is not None
         lines = iter(running.stdout.readline, "holding\n")
         assert "a.onnx\n" in list(lines)
         running.send_signal(signal.SIGINT)

@@ -6,7 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.helpers.command_line import nodes_of, process, script, write_model
+from tests.helpers.command_line import fresh_process, nodes_of, process, script, write_model
 from tests.helpers.folders import files
 
 pytestmark = [pytest.mark.both_loops, pytest.mark.process, pytest.mark.slow]
@@ -43,7 +43,6 @@ def test_signal_leaves_only_complete_files_and_no_process(tmp_path: Path, backen
     arguments = ("opt", tmp_path / "in", "-p", pipeline, "-o", tmp_path / "out", "--jobs", 1, "--backend", backend)
     # `nohup` starts its programs with this signal ignored, and so would they start theirs.
     with script(f"import signal\nsignal.signal({int(number)}, signal.SIG_DFL)\n{HOLD_PASS}", arguments) as running:
-        assert running.stdout is not None
         assert running.stdout.readline() == "holding\n"
         started = psutil.Process(running.pid).children(recursive=True)
         running.send_signal(number)
@@ -102,7 +101,6 @@ PATIENT_PASS = BLOCKING_PASS.replace("GRACE = 0.5", "GRACE = 600").replace(
 def test_interrupt_does_not_wait_for_busy_passes(tmp_path: Path, backend: str, body: str) -> None:
     arguments = ("opt", write_model(tmp_path / "m.onnx"), "-p", "Busy", "--backend", backend)
     with script(body, arguments) as running:
-        assert running.stdout is not None
         assert running.stdout.readline() == "busy\n"
         running.send_signal(signal.SIGINT)
         _, err = running.communicate(timeout=300)
@@ -121,7 +119,6 @@ def test_signal_for_another_thread_is_an_interrupt(tmp_path: Path, backend: str)
 def test_second_interrupt_ends_a_blocking_pass(tmp_path: Path, backend: str) -> None:
     arguments = ("opt", write_model(tmp_path / "m.onnx"), "-p", "Busy", "--backend", backend)
     with script(PATIENT_PASS, arguments) as running:
-        assert running.stdout is not None
         assert running.stdout.readline() == "busy\n"
         running.send_signal(signal.SIGINT)
         assert running.stdout.readline() == "once\n"
@@ -159,7 +156,7 @@ from apass.__main__ import main
 )
 def test_interrupt_during_import_has_no_traceback(module: str, message: str, tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx")
-    status, out, err = process("opt", model, body=INTERRUPT_IMPORT.format(name=module))
+    status, out, err = fresh_process("opt", model, body=INTERRUPT_IMPORT.format(name=module))
     assert (status, out, err) == (130, "", message)
     assert files(tmp_path) == ["m.onnx"]
 
@@ -167,5 +164,5 @@ def test_interrupt_during_import_has_no_traceback(module: str, message: str, tmp
 def test_interrupt_after_the_end_keeps_the_status(tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx")
     end = "import atexit, os, signal; atexit.register(os.kill, os.getpid(), signal.SIGINT)"
-    status, _, err = process("opt", model, body=f"{end}\nfrom apass.__main__ import main\nmain()")
+    status, _, err = fresh_process("opt", model, body=f"{end}\nfrom apass.__main__ import main\nmain()")
     assert (status, err) == (0, "")

@@ -81,7 +81,6 @@ def test_killed_command_continues_on_either_event_loop(tmp_path: Path) -> None:
         write_model(tmp_path / "in" / name)
     arguments = ("opt", tmp_path / "in", "-o", tmp_path / "out", "--journal", tmp_path / "run.journal", "-p", PIPELINE)
     with script(f"HELD = 'b.onnx'\n{BEGIN_PASS}", (*arguments, "--jobs", 1)) as command:
-        assert command.stdout is not None
         assert [command.stdout.readline() for _ in range(2)] == ["begin a.onnx\n", "begin b.onnx\n"]
         while not (tmp_path / "out" / "a.onnx").exists():
             time.sleep(0.01)

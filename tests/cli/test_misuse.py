@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from apass.core.config import register_config_option
-from tests.helpers.command_line import LOAD_HINT, SUFFIXES, apass, process, write_model
+from tests.helpers.command_line import LOAD_HINT, SUFFIXES, apass, fresh_process, write_model
 from tests.helpers.folders import files
 
 NO_PASS = "no pass is registered under the name 'onnx.Inlin'"
@@ -127,7 +127,7 @@ sys.meta_path.insert(0, Hide())
 
 @pytest.mark.process
 def test_missing_onnx_ir_names_the_extra(tmp_path: Path) -> None:
-    code, out, err = process("opt", write_model(tmp_path / "m.onnx"), body=HIDE.format("onnx_ir"))
+    code, out, err = fresh_process("opt", write_model(tmp_path / "m.onnx"), body=HIDE.format("onnx_ir"))
     assert (code, out) == (2, "")
     assert re.fullmatch(r"apass: .*No module named 'onnx_ir'.*pip install 'apass\[onnx\]'\n", err)
 
@@ -135,7 +135,7 @@ def test_missing_onnx_ir_names_the_extra(tmp_path: Path) -> None:
 @pytest.mark.process
 def test_missing_trio_names_the_extra(tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx")
-    code, out, err = process("opt", model, "--backend", "trio", body=HIDE.format("trio"))
+    code, out, err = fresh_process("opt", model, "--backend", "trio", body=HIDE.format("trio"))
     assert (code, out, err) == (
         2,
         "",
@@ -145,7 +145,7 @@ def test_missing_trio_names_the_extra(tmp_path: Path) -> None:
 
 @pytest.mark.process
 def test_passes_reports_extra_for_hidden_passes() -> None:
-    code, out, err = process("passes", body=HIDE.format("onnx_ir"))
+    code, out, err = fresh_process("passes", body=HIDE.format("onnx_ir"))
     shown = out[out.index("onnx.*, onnxscript.*, onnxslim.*, ort.*\n") :]
     assert (code, err, shown.count("\n"), "pip install 'apass[onnx]'" in shown) == (0, "", 2, True)
 

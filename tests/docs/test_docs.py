@@ -3,8 +3,6 @@
 import doctest
 import linecache
 import os
-import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 from apass.relay.ir.op_definition import OP_ATTRS
 from tests.helpers.mlir_modules import program
 from tests.helpers.repository import ROOT
+from tests.helpers.warm_processes import WarmProcess
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
@@ -25,6 +24,15 @@ EXAMPLES = sorted(
 )
 """The modules whose docstrings have examples."""
 
+RUN = """
+import sys, warnings
+from pathlib import Path
+from tests.helpers.docs_snippets import main
+warnings.simplefilter("error")
+main(Path(sys.argv[1]), sys.argv[2])
+"""
+"""Runs the snippets of a page."""
+
 
 def op_attrs() -> dict[tuple[str, str], tuple[int, object]]:
     """Return the attributes of all operators, by the names of attribute and operator."""
@@ -34,10 +42,9 @@ def op_attrs() -> dict[tuple[str, str], tuple[int, object]]:
 
 def run_snippets(page: Path, backend: str, folder: Path) -> tuple[int, str, str]:
     """Run the snippets of a page; return exit status, output and errors."""
-    command = [sys.executable, "-W", "error", "-m", "tests.helpers.docs_snippets", str(page), backend]
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout, done.stderr
+    with WarmProcess(RUN, [page, backend], environ={**os.environ, "PYTHONPATH": str(ROOT)}, folder=folder) as process:
+        out, err = process.communicate()
+        return process.wait(), out, err
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 from apass.adapters.onnx import ADAPTER, load_model
 from apass.cli.app import app
 from tests.helpers.repository import ROOT
+from tests.helpers.warm_processes import WarmProcess
 
 LOAD_HINT = "  a pass of your own needs --load FILE, where FILE registers it with apass.register_pass\n"
 """The line after the error about an unknown pass."""
@@ -82,34 +83,37 @@ def apass(*arguments: object, stdin: bytes | None = None) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
 
 
-def script(body: str, arguments: Sequence[object]) -> subprocess.Popen[str]:
+def script(body: str, arguments: Sequence[object]) -> WarmProcess:
     """Start the command line in a new process, after running `body`."""
     code = f"{body}\nfrom apass.cli import main\nmain()\n"
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return WarmProcess(code, arguments, environ={**os.environ, "PYTHONPATH": str(ROOT)})
 
 
 def process(*arguments: object, body: str = "") -> tuple[int, str, str]:
     """Run the command line in a new process; return status, output and error output."""
     with script(body, arguments) as command:
         out, err = command.communicate(timeout=300)
-        return command.returncode, out, err
+        return command.wait(), out, err
 
 
-def run_in(folder: Path, *arguments: str, **environment: str) -> tuple[int, str, str]:
-    """Run the command line in a folder; return status, output and error output."""
+def fresh_process(*arguments: object, body: str = "") -> tuple[int, str, str]:
+    """Run the command line in a new interpreter, for tests of what it imports and how it ends."""
+    code = f"{body}\nfrom apass.cli import main\nmain()\n"
     done = subprocess.run(
-        [sys.executable, "-c", "from apass.__main__ import main; main()", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1", **environment},
+        [sys.executable, "-c", code, *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
         timeout=300,
     )
     return done.returncode, done.stdout, done.stderr
+
+
+def run_in(folder: Path, *arguments: str, **environment: str) -> tuple[int, str, str]:
+    """Run the command line in a folder; return status, output and error output."""
+    environ = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1", **environment}
+    code = "from apass.__main__ import main; main()"
+    with WarmProcess(code, arguments, environ=environ, folder=folder) as command:
+        out, err = command.communicate(timeout=300)
+        return command.wait(), out, err

@@ -13,6 +13,7 @@ from anyio.abc import ByteStream, SocketAttribute, SocketStream
 
 from apass.service.server import AsgiApp, listen, serve, url_of
 from tests.helpers.repository import ROOT
+from tests.helpers.warm_processes import WarmProcess
 
 __all__ = ["FaultyProxy", "ServerProcess", "command", "http_server", "server_process"]
 
@@ -101,7 +102,7 @@ async def _copy_answers(server: ByteStream, client: ByteStream, most: int | None
 class ServerProcess:
     """A process of `apass serve`."""
 
-    def __init__(self, process: subprocess.Popen[str], url: str, banner: str) -> None:
+    def __init__(self, process: WarmProcess, url: str, banner: str) -> None:
         self.process = process
         self.url = url
         self.banner = banner
@@ -109,14 +110,13 @@ class ServerProcess:
 
     def line(self) -> str:
         """Return the next line that it prints."""
-        assert self.process.stdout is not None
         return self.process.stdout.readline()
 
     def end(self, number: int, timeout: float = 60) -> tuple[int, str, str]:
         """Send a signal; return the status, the rest of the output and the error output."""
         self.process.send_signal(number)
         out, err = self.process.communicate(timeout=timeout)
-        return self.process.returncode, out, err
+        return self.process.wait(), out, err
 
 
 @contextmanager
@@ -124,11 +124,9 @@ def command(
     arguments: Sequence[object], body: str = "", *, stdin: int | None = None, stderr: int = subprocess.PIPE
 ) -> Generator[subprocess.Popen[str]]:
     """Run the command line in a new process, after running `body`; kill it at the end."""
-    code = f"{body}\nfrom apass.cli import main\nmain()\n"
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("APASS_")}
     with subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        env={**environment, "PYTHONPATH": str(ROOT), "COLUMNS": "200"},
+        [sys.executable, "-c", _code(body), *map(str, arguments)],
+        env=_environ(),
         stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=stderr,
@@ -140,13 +138,24 @@ def command(
             process.kill()
 
 
+def _code(body: str) -> str:
+    return f"{body}\nfrom apass.cli import main\nmain()\n"
+
+
+def _environ() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("APASS_")}
+    return {**kept, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+
+
 @contextmanager
 def server_process(*arguments: object, body: str = "") -> Generator[ServerProcess]:
     """Start `apass serve` on a free port, and kill it at the end."""
-    with command(["serve", "--port", 0, *arguments], body) as process:
-        assert process.stdout is not None
-        banner = process.stdout.readline()
-        if not banner:
-            _, err = process.communicate(timeout=60)
-            raise AssertionError(f"the server did not start: {err}")
-        yield ServerProcess(process, banner.split()[1], banner)
+    with WarmProcess(_code(body), ["serve", "--port", 0, *arguments], environ=_environ()) as process:
+        try:
+            banner = process.stdout.readline()
+            if not banner:
+                _, err = process.communicate(timeout=60)
+                raise AssertionError(f"the server did not start: {err}")
+            yield ServerProcess(process, banner.split()[1], banner)
+        finally:
+            process.kill()

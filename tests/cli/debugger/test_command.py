@@ -9,7 +9,7 @@ from apass.cli.debugger.main import make_session, run_debugger
 from apass.cli.planning import Plan
 from apass.core.context import PassContext
 from apass.errors import InputError
-from tests.helpers.command_line import apass, process
+from tests.helpers.command_line import apass, fresh_process
 
 
 def test_pipe_in_place_of_terminal_is_an_error(model: Path) -> None:
@@ -35,7 +35,7 @@ def test_trio_is_refused() -> None:
 
 @pytest.mark.process
 def test_missing_textual_names_extra(model: Path) -> None:
-    status, out, err = process("debug", model, body="import sys; sys.modules['textual'] = None")
+    status, out, err = fresh_process("debug", model, body="import sys; sys.modules['textual'] = None")
     assert (status, out) == (2, "")
     assert err.startswith("apass: the debugger needs textual (")
     assert err.endswith("): pip install 'apass[debug]'\n")
@@ -44,4 +44,4 @@ def test_missing_textual_names_extra(model: Path) -> None:
 @pytest.mark.process
 def test_other_commands_do_not_import_textual(model: Path) -> None:
     body = "import atexit, sys; atexit.register(lambda: print('textual' in sys.modules))"
-    assert process("plan", "-p", "FoldConstant", body=body)[1].endswith("False\n")
+    assert fresh_process("plan", "-p", "FoldConstant", body=body)[1].endswith("False\n")
