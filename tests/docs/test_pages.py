@@ -30,6 +30,8 @@ FOR_CONTRIBUTORS = {
         ".venv/bin",
         "PATH",
         "area: imperative verb and object",
+        "chromium",
+        "chromium-headless-shell",
         "ci",
         "import apass",
         "onnx_ir.passes.common",

@@ -97,7 +97,7 @@ def process(*arguments: object, body: str = "") -> tuple[int, str, str]:
 
 
 def fresh_process(*arguments: object, body: str = "") -> tuple[int, str, str]:
-    """Run the command line in a new interpreter, for tests of what it imports and how it ends."""
+    """Run the command line in a new interpreter, which has imported nothing yet."""
     code = f"{body}\nfrom apass.cli import main\nmain()\n"
     done = subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)],

@@ -1,4 +1,4 @@
-"""What warm processes have imported: the command line, ONNX, Relay, and what a page of the documentation uses."""
+"""Imports what warm processes need, for commands and for pages of the docs."""
 
 import gc
 from importlib import import_module

@@ -26,7 +26,7 @@ _CONTEXT.set_forkserver_preload(["tests.helpers.preloaded"])
 
 
 class WarmProcess:
-    """A process that runs Python code, with the methods of `subprocess.Popen` that tests use.
+    """A process that runs Python code, with methods of `subprocess.Popen`.
 
     Parameters:
         code: the program, as for `python -c`.
@@ -88,7 +88,7 @@ class WarmProcess:
         return self.returncode
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """Return the rest of the output and of the error output, when the process has ended."""
+        """Wait for the end, and return the rest of the output and the error output."""
         texts = ["", ""]
 
         def read(index: int, stream: TextIO) -> None:
