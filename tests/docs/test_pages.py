@@ -30,7 +30,6 @@ FOR_CONTRIBUTORS = {
         ".venv/bin",
         "PATH",
         "area: imperative verb and object",
-        "chromium",
         "chromium-headless-shell",
         "ci",
         "import apass",
