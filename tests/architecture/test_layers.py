@@ -1,9 +1,8 @@
 """Layers of the package: a folder imports only from the floors above its own."""
 
 import ast
+import os
 import re
-import subprocess
-import sys
 from graphlib import TopologicalSorter
 
 import pytest
@@ -23,6 +22,7 @@ from tests.helpers.layers import (
     tree_of,
 )
 from tests.helpers.repository import ROOT
+from tests.helpers.warm_processes import WarmProcess
 
 LOOP_BOUND = {
     "concurrency.native_cancellation": {"asyncio"},
@@ -98,8 +98,8 @@ for name in names:
 owners = [(name, *name.rsplit(".", 1)) for name in names]
 print([name for name, owner, last in owners if not isinstance(getattr(import_module(owner), last), ModuleType)])
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    with WarmProcess(code, environ=os.environ) as process:
+        assert process.communicate() == ("[]\n", "")
 
 
 def test_roots_hold_only_the_listed_modules() -> None:

@@ -1,17 +1,18 @@
 """The generated pages and diagrams of the documentation follow from the code."""
 
-import subprocess
-import sys
+import os
 
 import pytest
 
 from tests.helpers.repository import ROOT
+from tests.helpers.warm_processes import WarmProcess
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 
 def test_generated_pages_are_current() -> None:
     # A process of its own: other tests register passes, which the page of passes would list.
-    command = [sys.executable, "-m", "tests.docs.generated", "--check"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.stdout, done.returncode) == ("", 0), f"run `python -m tests.docs.generated`\n{done.stderr}"
+    code = "import sys\nfrom tests.docs.generated import main\nsys.exit(main(['--check']))"
+    with WarmProcess(code, environ=os.environ, folder=ROOT) as process:
+        out, err = process.communicate()
+        assert (out, process.wait()) == ("", 0), f"run `python -m tests.docs.generated`\n{err}"
