@@ -8,6 +8,7 @@ import apass
 from apass import PassContext
 from apass.service import Limits, Optimizer
 from tests.helpers.http_servers import served
+from tests.helpers.rows import row
 
 pytestmark = [pytest.mark.anyio, pytest.mark.network]
 
@@ -85,9 +86,8 @@ async def test_plan_of_the_default_pipeline_needs_a_format() -> None:
             assert (refused.status_code, "add the suffix of a model" in refused.json()["detail"]) == (422, True)
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "message"),
-    [
+async def test_invalid_plan_is_refused() -> None:
+    rows = [
         (b"{", 400, "the body is no JSON"),
         (b"[" * 100_000, 400, "the body is no JSON"),
         (b"[]", 400, "the body must be an object of JSON"),
@@ -101,13 +101,12 @@ async def test_plan_of_the_default_pipeline_needs_a_format() -> None:
         (b'{"pipeline": "two", "disabled": ["onnx.Inlin"]}', 422, "did you mean 'onnx.Inline'?"),
         (b'{"config": {"onnx.depth": 1}}', 422, "the config option 'onnx.depth' is not allowed here"),
         (b'{"a": "' + b"x" * 300_000 + b'"}', 413, "the body has more than 262,144 bytes"),
-    ],
-    ids=["cut", "deep", "list", "key", "type", "unknown", "bool", "level", "text", "names", "near", "config", "large"],
-)
-async def test_invalid_plan_is_refused(body: bytes, status: int, message: str) -> None:
+    ]
     async with served(Optimizer({"two": "onnx.Inline"})) as client:
-        answer = await client.post("/v1/plan", content=body, headers={"content-type": "application/json"})
-        assert (answer.status_code, message in answer.json()["detail"]) == (status, True), answer.text
+        for body, status, message in rows:
+            with row(body[:40]):
+                answer = await client.post("/v1/plan", content=body, headers={"content-type": "application/json"})
+                assert (answer.status_code, message in answer.json()["detail"]) == (status, True), answer.text
 
 
 async def test_plan_must_be_json() -> None:

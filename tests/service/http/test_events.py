@@ -16,6 +16,7 @@ import apass
 from apass.service import Limits, Optimizer
 from apass.service.http import events as events_module
 from tests.helpers.http_servers import RawClient, raw_client, served, until, validate_event
+from tests.helpers.rows import row
 from tests.service.http.models import IDENTITY, RELU, Gate, Params, named
 
 pytestmark = [pytest.mark.anyio, pytest.mark.network]
@@ -136,11 +137,12 @@ async def test_finished_stream_is_not_resumed_forever() -> None:
         assert (answer.status_code, answer.content) == (204, b"")
 
 
-@pytest.mark.parametrize("last", ["x", "-1", "1.5", "9" * 30])
-async def test_invalid_event_id_is_refused(last: str) -> None:
+async def test_invalid_event_id_is_refused() -> None:
     async with finished_job() as (client, path):
-        assert (await client.get(path, headers={"last-event-id": last})).status_code == 422
-        assert (await client.get(path, params={"after": last})).status_code == 422
+        for last in ("x", "-1", "1.5", "9" * 30):
+            with row(last):
+                assert (await client.get(path, headers={"last-event-id": last})).status_code == 422
+                assert (await client.get(path, params={"after": last})).status_code == 422
 
 
 async def test_reused_job_has_its_final_event() -> None:

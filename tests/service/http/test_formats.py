@@ -10,6 +10,7 @@ from apass.core.plugins import all_plugins
 from apass.service import InvalidJobError, Optimizer
 from apass.service.job_formats import JobFormats
 from tests.helpers.http_servers import served
+from tests.helpers.rows import row
 from tests.service.http.models import IDENTITY, RELU, Params
 
 pytestmark = [pytest.mark.anyio, pytest.mark.network]
@@ -43,26 +44,29 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("package")
-@pytest.mark.parametrize("params", [{"suffix": "toy"}, {"suffix": "onnx", "to": "toy"}], ids=["model", "result"])
-async def test_format_without_its_library_is_refused(params: Params) -> None:
+async def test_format_without_its_library_is_refused() -> None:
+    rows: dict[str, Params] = {"model": {"suffix": "toy"}, "result": {"suffix": "onnx", "to": "toy"}}
     async with served(Optimizer()) as client:
         suffixes = (await client.get("/v1/status")).json()["suffixes"]
         assert (".toy" in suffixes, ".onnx" in suffixes) == (False, True)
-        answer = await client.post("/v1/jobs", params=params, content=IDENTITY)
-        problem = answer.json()
-        assert (answer.status_code, problem["type"]) == (422, "urn:apass:InvalidJobError")
-        assert problem["detail"].startswith("the service has no library for ")
-        assert problem["detail"].endswith(" files: models of toys need toylib: pip install 'toys[toy]'")
+        for name, params in rows.items():
+            with row(name):
+                answer = await client.post("/v1/jobs", params=params, content=IDENTITY)
+                problem = answer.json()
+                assert (answer.status_code, problem["type"]) == (422, "urn:apass:InvalidJobError")
+                assert problem["detail"].startswith("the service has no library for ")
+                assert problem["detail"].endswith(" files: models of toys need toylib: pip install 'toys[toy]'")
         assert (await client.get("/v1/jobs")).json()["jobs"] == []
 
 
-@pytest.mark.parametrize("pipeline", ["default", "onnx.IdentityElimination"])
-async def test_impossible_conversion_is_refused(pipeline: str) -> None:
+async def test_impossible_conversion_is_refused() -> None:
     async with served(Optimizer(allow=["onnx.*"])) as client:
-        params: Params = {"suffix": "onnx", "to": "ll", "pipeline": pipeline}
-        answer = await client.post("/v1/jobs", params=params, content=RELU)
-        message = "model.onnx cannot be converted to a .ll file; supported conversions: .bc to .ll, "
-        assert (answer.status_code, message in answer.json()["detail"]) == (422, True)
+        for pipeline in ("default", "onnx.IdentityElimination"):
+            with row(pipeline):
+                params: Params = {"suffix": "onnx", "to": "ll", "pipeline": pipeline}
+                answer = await client.post("/v1/jobs", params=params, content=RELU)
+                message = "model.onnx cannot be converted to a .ll file; supported conversions: .bc to .ll, "
+                assert (answer.status_code, message in answer.json()["detail"]) == (422, True)
         assert (await client.get("/v1/jobs")).json()["jobs"] == []
 
 

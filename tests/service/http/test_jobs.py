@@ -11,6 +11,7 @@ import pytest
 import apass
 from apass.service import JobOptions, Limits, Optimizer
 from tests.helpers.http_servers import served
+from tests.helpers.rows import row
 from tests.service.http.models import IDENTITY, OPTIMIZED, RELU, Gate, Params, named
 from tests.service.job_stores import FaultyStore
 
@@ -100,21 +101,20 @@ async def test_form_has_the_model_and_parameters() -> None:
         assert (await client.get(job["links"]["model"])).content == IDENTITY
 
 
-@pytest.mark.parametrize(
-    ("params", "headers"),
-    [
-        ({"suffix": ".ONNX"}, {"content-type": "application/x-mlir"}),
-        ({}, {"content-type": "application/onnx"}),
-        ({"name": "net.mlir"}, {"content-type": "application/x-onnx; version=1"}),
-        ({"name": "NET.ONNX"}, {"content-type": "application/octet-stream"}),
-        ({}, {"content-disposition": 'attachment; filename="a b.onnx"'}),
-    ],
-    ids=["suffix", "type", "type before name", "name", "disposition"],
-)
-async def test_kind_of_the_model_is_found(params: dict[str, str], headers: dict[str, str]) -> None:
-    async with served(onnx_optimizer()) as client:
-        answer = await client.post("/v1/jobs", params={**params, "wait": "30"}, content=IDENTITY, headers=headers)
-        assert (answer.json()["kind"], answer.json()["state"]) == (".onnx", "done")
+async def test_kind_of_the_model_is_found() -> None:
+    rows: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+        "suffix": ({"suffix": ".ONNX"}, {"content-type": "application/x-mlir"}),
+        "type": ({}, {"content-type": "application/onnx"}),
+        "type before name": ({"name": "net.mlir"}, {"content-type": "application/x-onnx; version=1"}),
+        "name": ({"name": "NET.ONNX"}, {"content-type": "application/octet-stream"}),
+        "disposition": ({}, {"content-disposition": 'attachment; filename="a b.onnx"'}),
+    }
+    async with served(onnx_optimizer(reuse=False)) as client:
+        for name, (params, headers) in rows.items():
+            with row(name):
+                query = {**params, "wait": "30"}
+                answer = await client.post("/v1/jobs", params=query, content=IDENTITY, headers=headers)
+                assert (answer.json()["kind"], answer.json()["state"]) == (".onnx", "done")
 
 
 async def test_result_is_returned_at_once_if_accepted() -> None:
@@ -144,18 +144,20 @@ async def test_submission_ignores_range_and_tag() -> None:
             assert len(onnx.load_from_string(answer.content).graph.node) == OPTIMIZED
 
 
-@pytest.mark.parametrize("model", [IDENTITY, RELU], ids=["changed", "unchanged"])
-async def test_fresh_result_needs_no_reading(model: bytes) -> None:
+async def test_fresh_result_needs_no_reading() -> None:
     store = FaultyStore()
     store.before.add("read")
     async with served(onnx_optimizer(store=store)) as client:
         headers = {"accept": "application/octet-stream"}
-        answer = await client.post("/v1/jobs", params={"suffix": "onnx", "wait": 30}, headers=headers, content=model)
-        assert answer.status_code == 200
-        assert len(onnx.load_from_string(answer.content).graph.node) == OPTIMIZED
-        # A later request reads the store.
-        path = answer.headers["location"]
-        assert (await client.get(f"{path}/result")).status_code == 503
+        for name, model in (("changed", IDENTITY), ("unchanged", RELU)):
+            with row(name):
+                params: Params = {"suffix": "onnx", "wait": 30}
+                answer = await client.post("/v1/jobs", params=params, headers=headers, content=model)
+                assert answer.status_code == 200
+                assert len(onnx.load_from_string(answer.content).graph.node) == OPTIMIZED
+                # A later request reads the store.
+                path = answer.headers["location"]
+                assert (await client.get(f"{path}/result")).status_code == 503
 
 
 async def test_options_are_those_of_the_request() -> None:
@@ -183,9 +185,8 @@ async def test_options_are_those_of_the_request() -> None:
         gate.opened.set()
 
 
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
+async def test_invalid_parameter_is_refused() -> None:
+    rows: list[tuple[Any, str]] = [
         ({}, "the kind of the model is unknown"),
         ({"suffix": "onx"}, "did you mean '.onnx'?"),
         ({**ONNX, "pipelin": "x"}, "there is no parameter 'pipelin'; did you mean 'pipeline'?"),
@@ -205,12 +206,12 @@ async def test_options_are_those_of_the_request() -> None:
         ({**ONNX, "to": "exe"}, "there is no format of models for the suffix '.exe'"),
         ({**ONNX, "name": "a\x00b"}, "name must not contain a null character"),
         ([("suffix", "onnx"), ("suffix", "mlir")], "suffix is given 2 times"),
-    ],
-)
-async def test_invalid_parameter_is_refused(params: Any, message: str) -> None:
+    ]
     async with served(onnx_optimizer()) as client:
-        answer = await client.post("/v1/jobs", params=params, content=RELU)
-        assert (answer.status_code, message in answer.json()["detail"]) == (422, True), answer.json()
+        for params, message in rows:
+            with row(message):
+                answer = await client.post("/v1/jobs", params=params, content=RELU)
+                assert (answer.status_code, message in answer.json()["detail"]) == (422, True), answer.json()
         assert (await client.get("/v1/jobs")).json() == {"jobs": [], "next": None}
 
 
@@ -307,14 +308,15 @@ async def test_running_job_is_cancelled() -> None:
         assert (await client.get(path)).status_code == 404
 
 
-@pytest.mark.parametrize("job_id", ["0" * 32, "x", "a%00b", "..%2f..", "%F0%9F%92%A9" * 100])
-async def test_unknown_job_is_not_found(job_id: str) -> None:
+async def test_unknown_job_is_not_found() -> None:
     async with served(onnx_optimizer()) as client:
-        for part in ("", "/result", "/model", "/report", "/events"):
-            answer = await client.get(f"/v1/jobs/{job_id}{part}")
-            assert answer.status_code == 404
-            assert answer.json()["title"] in ("there is no such job", "not found")
-        assert (await client.delete(f"/v1/jobs/{job_id}")).status_code == 404
+        for job_id in ("0" * 32, "x", "a%00b", "..%2f..", "%F0%9F%92%A9" * 100):
+            with row(job_id):
+                for part in ("", "/result", "/model", "/report", "/events"):
+                    answer = await client.get(f"/v1/jobs/{job_id}{part}")
+                    assert answer.status_code == 404
+                    assert answer.json()["title"] in ("there is no such job", "not found")
+                assert (await client.delete(f"/v1/jobs/{job_id}")).status_code == 404
 
 
 async def test_retry_runs_a_failed_job_again() -> None:
@@ -369,9 +371,8 @@ async def names(client: httpx.AsyncClient, **params: Any) -> tuple[list[str], bo
     return [job["name"] for job in page["jobs"]], page["next"] is not None
 
 
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
+async def test_invalid_query_of_jobs_is_refused() -> None:
+    rows: list[tuple[dict[str, Any], str]] = [
         ({"limit": 201}, "limit must be an integer from 1 to 200"),
         ({"limit": 0}, "limit must be an integer from 1 to 200"),
         ({"state": "ended"}, "there is no state 'ended'; expected one of queued, running"),
@@ -379,12 +380,12 @@ async def names(client: httpx.AsyncClient, **params: Any) -> tuple[list[str], bo
         ({"before": "zzz"}, "before must be the id of a job, such as `next` of the page before, got 'zzz'"),
         ({"before": ""}, "before must be the id of a job"),
         ({"sort": "name"}, "there is no parameter 'sort'"),
-    ],
-)
-async def test_invalid_query_of_jobs_is_refused(params: dict[str, Any], message: str) -> None:
+    ]
     async with served(onnx_optimizer()) as client:
-        answer = await client.get("/v1/jobs", params=params)
-        assert (answer.status_code, message in answer.json()["detail"]) == (422, True)
+        for params, message in rows:
+            with row(params):
+                answer = await client.get("/v1/jobs", params=params)
+                assert (answer.status_code, message in answer.json()["detail"]) == (422, True)
 
 
 async def test_client_that_stops_waiting_keeps_the_job() -> None:

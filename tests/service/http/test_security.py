@@ -1,7 +1,7 @@
 """Which requests reach the service, and the headers of answers."""
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ from starlette.types import Message, Receive, Scope, Send
 from apass.service import Optimizer, Tokens, create_app, new_token
 from apass.service.http.security import BEGINNING, Guard
 from tests.helpers.http_servers import check_answer, raw_client, served
+from tests.helpers.rows import row
 from tests.service.http.models import IDENTITY
 
 pytestmark = pytest.mark.anyio
@@ -87,22 +88,20 @@ async def no_message() -> Any:
     return {"type": "http.request", "body": b"", "more_body": False}
 
 
-@pytest.mark.parametrize(
-    "host", ["localhost", "LOCALHOST:8000", "apass.localhost:1", "127.0.0.1:8000", "[::1]:8000", "[::1]"]
-)
-async def test_names_of_this_machine_are_accepted(host: str) -> None:
+async def test_names_of_this_machine_are_accepted() -> None:
     async with asked_by(LOCAL) as client:
-        assert (await client.get("/v1/jobs", headers={"host": host})).status_code == 200
+        for host in ("localhost", "LOCALHOST:8000", "apass.localhost:1", "127.0.0.1:8000", "[::1]:8000", "[::1]"):
+            with row(host):
+                assert (await client.get("/v1/jobs", headers={"host": host})).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "host", ["evil.example", "localhost.evil.example", "192.0.2.7:8000", "", "[::1", "a@localhost"]
-)
-async def test_other_hosts_are_refused(host: str) -> None:
+async def test_other_hosts_are_refused() -> None:
     async with asked_by(LOCAL) as client:
-        answer = await client.get("/v1/jobs", headers={"host": host})
-        assert (answer.status_code, "is not a name of this server" in answer.json()["detail"]) == (403, True)
-        assert (await client.get("/healthz", headers={"host": host})).status_code == 200
+        for host in ("evil.example", "localhost.evil.example", "192.0.2.7:8000", "", "[::1", "a@localhost"):
+            with row(host):
+                answer = await client.get("/v1/jobs", headers={"host": host})
+                assert (answer.status_code, "is not a name of this server" in answer.json()["detail"]) == (403, True)
+                assert (await client.get("/healthz", headers={"host": host})).status_code == 200
 
 
 async def test_hosts_of_the_server_can_be_listed() -> None:
@@ -114,9 +113,8 @@ async def test_hosts_of_the_server_can_be_listed() -> None:
             assert (await client.get("/v1/jobs", headers={**headers, "host": host})).status_code == status
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
+async def test_other_sites_cannot_change_anything() -> None:
+    rows = [
         {"origin": "https://evil.example"},
         {"origin": "http://localhost:1234"},
         {"origin": "null"},
@@ -124,17 +122,14 @@ async def test_hosts_of_the_server_can_be_listed() -> None:
         {"sec-fetch-site": "cross-site"},
         {"sec-fetch-site": "same-site"},
         {"origin": "http://localhost", "sec-fetch-site": "cross-site"},
-    ],
-)
-async def test_other_sites_cannot_change_anything(headers: Mapping[str, str]) -> None:
+    ]
+    requests = [("POST", "/v1/jobs?suffix=onnx"), ("DELETE", f"/v1/jobs/{'0' * 32}"), ("POST", "/v1/plan")]
     async with asked_by(LOCAL) as client:
-        for method, path in (
-            ("POST", "/v1/jobs?suffix=onnx"),
-            ("DELETE", f"/v1/jobs/{'0' * 32}"),
-            ("POST", "/v1/plan"),
-        ):
-            answer = await client.request(method, path, headers=dict(headers), content=IDENTITY)
-            assert (answer.status_code, "another web site" in answer.json()["detail"]) == (403, True)
+        for headers in rows:
+            with row(headers):
+                for method, path in requests:
+                    answer = await client.request(method, path, headers=headers, content=IDENTITY)
+                    assert (answer.status_code, "another web site" in answer.json()["detail"]) == (403, True)
         assert (await client.get("/v1/jobs")).json()["jobs"] == []
 
 
@@ -152,9 +147,8 @@ async def test_token_allows_other_origins() -> None:
         assert (await client.post("/v1/jobs?suffix=onnx", headers=headers, content=IDENTITY)).status_code == 202
 
 
-@pytest.mark.parametrize(
-    ("forwarded", "status"),
-    [
+async def test_proxy_names_the_client() -> None:
+    rows = [
         ("127.0.0.1", 200),
         ("192.0.2.7", 403),
         # A client can send the header itself; the proxy appends the address that it has seen.
@@ -162,12 +156,12 @@ async def test_token_allows_other_origins() -> None:
         ("192.0.2.7, ::1", 200),
         ("", 403),
         (None, 403),
-    ],
-)
-async def test_proxy_names_the_client(forwarded: str | None, status: int) -> None:
-    headers = {} if forwarded is None else {"x-forwarded-for": forwarded}
+    ]
     async with asked_by(LOCAL, behind_proxy=True) as client:
-        assert (await client.get("/v1/jobs", headers=headers)).status_code == status
+        for forwarded, status in rows:
+            with row(forwarded):
+                headers = {} if forwarded is None else {"x-forwarded-for": forwarded}
+                assert (await client.get("/v1/jobs", headers=headers)).status_code == status
 
 
 async def test_forwarded_headers_are_ignored_without_a_proxy() -> None:
@@ -176,9 +170,8 @@ async def test_forwarded_headers_are_ignored_without_a_proxy() -> None:
         assert (await client.get("/v1/jobs", headers=headers)).status_code == 403
 
 
-@pytest.mark.parametrize(
-    ("prefix", "expected"),
-    [
+async def test_proxy_prefix_is_in_links() -> None:
+    rows = [
         ("/tools/apass", "/tools/apass/v1/jobs/"),
         ("/tools/", "/tools/v1/jobs/"),
         ("", "/v1/jobs/"),
@@ -186,14 +179,14 @@ async def test_forwarded_headers_are_ignored_without_a_proxy() -> None:
         ("https://evil.example", "/v1/jobs/"),
         ("/a/../b", "/v1/jobs/"),
         ('/"><script>', "/v1/jobs/"),
-    ],
-)
-async def test_proxy_prefix_is_in_links(prefix: str, expected: str) -> None:
+    ]
     async with asked_by(LOCAL, behind_proxy=True) as client:
-        headers = {"x-forwarded-for": "127.0.0.1", "x-forwarded-prefix": prefix}
-        answer = await client.post("/v1/jobs?suffix=onnx", headers=headers, content=IDENTITY)
-        assert answer.headers["location"].startswith(expected)
-        assert answer.json()["links"]["self"] == answer.headers["location"]
+        for prefix, expected in rows:
+            with row(prefix):
+                headers = {"x-forwarded-for": "127.0.0.1", "x-forwarded-prefix": prefix}
+                answer = await client.post("/v1/jobs?suffix=onnx", headers=headers, content=IDENTITY)
+                assert answer.headers["location"].startswith(expected)
+                assert answer.json()["links"]["self"] == answer.headers["location"]
 
 
 SECURE = {
@@ -207,17 +200,15 @@ SECURE = {
 }
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [("GET", "/v1/jobs"), ("GET", "/nothing"), ("PUT", "/v1/jobs"), ("GET", "/healthz"), ("POST", "/v1/jobs?a=b")],
-)
-async def test_all_answers_have_security_headers(method: str, path: str) -> None:
-    async with asked_by(LOCAL) as client:
-        answer = await client.request(method, path)
-        assert {name: answer.headers[name] for name in SECURE} == SECURE
-    async with asked_by(REMOTE) as client:
-        refused = await client.request(method, path)
-        assert {name: refused.headers[name] for name in SECURE} == SECURE
+async def test_all_answers_have_security_headers() -> None:
+    rows = ["GET /v1/jobs", "GET /nothing", "PUT /v1/jobs", "GET /healthz", "POST /v1/jobs?a=b"]
+    async with asked_by(LOCAL) as local, asked_by(REMOTE) as remote:
+        for name in rows:
+            with row(name):
+                method, path = name.split()
+                for client in (local, remote):
+                    answer = await client.request(method, path)
+                    assert {name: answer.headers[name] for name in SECURE} == SECURE
 
 
 async def test_report_cannot_use_the_service() -> None:
@@ -271,9 +262,8 @@ async def test_bug_is_a_problem_without_details(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.network
-@pytest.mark.parametrize(
-    "request_line",
-    [
+async def test_hostile_request_gets_a_clean_answer() -> None:
+    rows = [
         "GET /v1/jobs?q=%00 HTTP/1.1",
         "GET /v1/jobs?q=%ff%fe HTTP/1.1",
         "GET /v1/jobs/%2e%2e/%2e%2e HTTP/1.1",
@@ -282,10 +272,12 @@ async def test_bug_is_a_problem_without_details(monkeypatch: pytest.MonkeyPatch)
         "GET /v1/jobs/a%0d%0aSet-Cookie:%20x=1 HTTP/1.1",
         "OPTIONS /v1/jobs HTTP/1.1",
         "TRACE /v1/jobs HTTP/1.1",
-    ],
-)
-async def test_hostile_request_gets_a_clean_answer(request_line: str) -> None:
-    async with served(Optimizer()) as client, raw_client(client) as raw:
-        await raw.send(f"{request_line}\nHost: localhost")
-        status, headers, _ = await raw.answer()
-        assert (status < 500, "set-cookie" in headers, headers["x-content-type-options"]) == (True, False, "nosniff")
+    ]
+    async with served(Optimizer()) as client:
+        for request_line in rows:
+            with row(request_line):
+                async with raw_client(client) as raw:
+                    await raw.send(f"{request_line}\nHost: localhost")
+                    status, headers, _ = await raw.answer()
+                assert (status < 500, "set-cookie" in headers) == (True, False)
+                assert headers["x-content-type-options"] == "nosniff"

@@ -12,6 +12,7 @@ import pytest
 from apass.service import Limits, Optimizer
 from tests.helpers.full_disk import tiny_disk
 from tests.helpers.http_servers import RawClient, raw_client, served, until
+from tests.helpers.rows import row
 from tests.service.http.models import IDENTITY
 
 pytestmark = [pytest.mark.anyio, pytest.mark.network]
@@ -79,15 +80,16 @@ async def test_large_form_is_written_to_a_file(tmp_path: Path) -> None:
         assert folder_contents(tmp_path) == []
 
 
-@pytest.mark.parametrize("size", [100, 2_500_000], ids=["small", "large"])
-async def test_half_a_body_stores_nothing(size: int, tmp_path: Path) -> None:
+async def test_half_a_body_stores_nothing(tmp_path: Path) -> None:
     async with limited(tmp_path) as client:
-        async with raw_client(client) as raw:
-            head = f"""POST /v1/jobs?suffix=onnx HTTP/1.1
-                Host: localhost
-                Content-Length: {size}"""
-            await raw.send(head, b"x" * (size - 1))
-        await nothing_is_left(client, tmp_path)
+        for size in (100, 2_500_000):
+            with row(size):
+                async with raw_client(client) as raw:
+                    head = f"""POST /v1/jobs?suffix=onnx HTTP/1.1
+                        Host: localhost
+                        Content-Length: {size}"""
+                    await raw.send(head, b"x" * (size - 1))
+                await nothing_is_left(client, tmp_path)
 
 
 async def test_half_a_form_stores_nothing(tmp_path: Path) -> None:
@@ -173,12 +175,13 @@ async def test_chunked_body_is_accepted(tmp_path: Path) -> None:
         assert answer.json()["state"] == "done"
 
 
-@pytest.mark.parametrize("body", [b"", b"--x\r\nContent-Disposition: form-data; name=model\r\n\r\n\r\n--x--\r\n"])
-async def test_empty_model_is_refused(body: bytes, tmp_path: Path) -> None:
+async def test_empty_model_is_refused(tmp_path: Path) -> None:
     async with limited(tmp_path) as client:
-        headers = {"content-type": "multipart/form-data; boundary=x"} if body else {}
-        answer = await client.post("/v1/jobs", params={"suffix": "onnx"}, content=body, headers=headers)
-        assert (answer.status_code, "the model has no bytes" in answer.json()["detail"]) == (400, True)
+        for body in (b"", b"--x\r\nContent-Disposition: form-data; name=model\r\n\r\n\r\n--x--\r\n"):
+            with row(body):
+                headers = {"content-type": "multipart/form-data; boundary=x"} if body else {}
+                answer = await client.post("/v1/jobs", params={"suffix": "onnx"}, content=body, headers=headers)
+                assert (answer.status_code, "the model has no bytes" in answer.json()["detail"]) == (400, True)
 
 
 async def test_compressed_body_is_refused(tmp_path: Path) -> None:
@@ -206,51 +209,38 @@ END = b"\r\n--x--\r\n"
 MANY_FIELDS = b"".join(form_part(f"f{index}") + b"1\r\n" for index in range(101))
 
 
-@pytest.mark.parametrize(
-    ("body", "boundary", "message"),
-    [
-        (b"junk", "; boundary=x", "the form cannot be parsed"),
-        (b"", "", "has no boundary"),
-        (b"--x--\r\n", "; boundary=" + "x" * 300, "the form cannot be parsed: Boundary length 300"),
-        (form_part("model") + b"abc", "; boundary=x", "the form ends within a part"),
-        (form_part("name") + b"a.onnx" + END, "; boundary=x", "the form has no part named 'model'"),
-        (form_part("model") + b"a\r\n" + form_part("model") + b"b" + END, "; boundary=x", "two parts named 'model'"),
-        (form_part("other", '; filename="x"') + b"b" + END, "; boundary=x", "the form has a file named 'other'"),
-        (form_part("name") + b"\xff\xfe" + END, "; boundary=x", "the field 'name' is not in UTF-8"),
-        (form_part("name") + b"x" * 300_000 + END, "; boundary=x", "the fields of the form have more than 262,144"),
-        (MANY_FIELDS, "; boundary=x", "the form has more than 100 fields"),
-        (
-            form_part("model", "\r\nContent-Transfer-Encoding: base64") + b"YQ==" + END,
-            "; boundary=x",
-            "the form has a part with a transfer encoding",
-        ),
-        (
-            b"--x\r\n" + b"A: b\r\n" * 1_000 + b"\r\n",
-            "; boundary=x",
-            "the form cannot be parsed",
-        ),
-    ],
-    ids=[
-        "junk",
-        "no boundary",
-        "long boundary",
-        "no end",
-        "no model",
-        "two models",
-        "other file",
-        "encoding",
-        "long field",
-        "many fields",
-        "base64",
-        "many headers",
-    ],
-)
-async def test_malformed_form_is_refused(body: bytes, boundary: str, message: str, tmp_path: Path) -> None:
-    async with limited(tmp_path) as client, raw_client(client) as raw:
-        await raw.send(form_head(len(body), boundary), body)
-        problem = await raw.problem()
-        assert (problem["status"], message in problem["detail"]) == (400, True), problem
-        await nothing_is_left(client, tmp_path)
+FORMS = {
+    "junk": (b"junk", "the form cannot be parsed"),
+    "no end": (form_part("model") + b"abc", "the form ends within a part"),
+    "no model": (form_part("name") + b"a.onnx" + END, "the form has no part named 'model'"),
+    "two models": (form_part("model") + b"a\r\n" + form_part("model") + b"b" + END, "two parts named 'model'"),
+    "other file": (form_part("other", '; filename="x"') + b"b" + END, "the form has a file named 'other'"),
+    "encoding": (form_part("name") + b"\xff\xfe" + END, "the field 'name' is not in UTF-8"),
+    "long field": (form_part("name") + b"x" * 300_000 + END, "the fields of the form have more than 262,144"),
+    "many fields": (MANY_FIELDS, "the form has more than 100 fields"),
+    "base64": (
+        form_part("model", "\r\nContent-Transfer-Encoding: base64") + b"YQ==" + END,
+        "the form has a part with a transfer encoding",
+    ),
+    "many headers": (b"--x\r\n" + b"A: b\r\n" * 1_000 + b"\r\n", "the form cannot be parsed"),
+}
+"""Malformed forms with the boundary `x`, and the messages about them."""
+
+
+async def test_malformed_form_is_refused(tmp_path: Path) -> None:
+    rows = {
+        **{name: (body, "; boundary=x", message) for name, (body, message) in FORMS.items()},
+        "no boundary": (b"", "", "has no boundary"),
+        "long boundary": (b"--x--\r\n", "; boundary=" + "x" * 300, "the form cannot be parsed: Boundary length 300"),
+    }
+    async with limited(tmp_path) as client:
+        for name, (body, boundary, message) in rows.items():
+            with row(name):
+                async with raw_client(client) as raw:
+                    await raw.send(form_head(len(body), boundary), body)
+                    problem = await raw.problem()
+                assert (problem["status"], message in problem["detail"]) == (400, True), problem
+                await nothing_is_left(client, tmp_path)
 
 
 async def test_unknown_field_of_a_form_is_refused(tmp_path: Path) -> None:
@@ -260,9 +250,8 @@ async def test_unknown_field_of_a_form_is_refused(tmp_path: Path) -> None:
         await nothing_is_left(client, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("file_name", "name"),
-    [
+async def test_hostile_file_name_is_only_a_label(tmp_path: Path) -> None:
+    rows = [
         ("../../etc/passwd.onnx", "passwd.onnx"),
         ("C:\\models\\net.onnx", "net.onnx"),
         ("a\x1b[2Jb.onnx", "a\\x1b[2Jb.onnx"),
@@ -270,19 +259,20 @@ async def test_unknown_field_of_a_form_is_refused(tmp_path: Path) -> None:
         ("ключ \u202e.onnx", "ключ \\u202e.onnx"),
         ("", "model.onnx"),
         ("..", ".."),
-    ],
-)
-async def test_hostile_file_name_is_only_a_label(file_name: str, name: str, tmp_path: Path) -> None:
+    ]
+    headers = {"content-type": "multipart/form-data; boundary=x"}
+    params = {"suffix": "onnx", "wait": "30"}
     async with limited(tmp_path) as client:
-        quoted = file_name.replace("\\", "\\\\").encode()
-        disposition = b'--x\r\nContent-Disposition: form-data; name="model"; filename="' + quoted + b'"\r\n\r\n'
-        headers = {"content-type": "multipart/form-data; boundary=x"}
-        params = {"suffix": "onnx", "wait": "30"}
-        answer = await client.post("/v1/jobs", params=params, content=disposition + IDENTITY + END, headers=headers)
-        assert (answer.json()["name"], answer.json()["state"]) == (name, "done")
-        shown = await client.get(answer.json()["links"]["result"])
-        assert (shown.status_code, "\n" in shown.headers["content-disposition"]) == (200, False)
-        assert folder_contents(tmp_path) == []
+        for file_name, name in rows:
+            with row(file_name):
+                quoted = file_name.replace("\\", "\\\\").encode()
+                disposition = b'--x\r\nContent-Disposition: form-data; name="model"; filename="' + quoted + b'"\r\n\r\n'
+                body = disposition + IDENTITY + END
+                answer = await client.post("/v1/jobs", params=params, content=body, headers=headers)
+                assert (answer.json()["name"], answer.json()["state"]) == (name, "done")
+                shown = await client.get(answer.json()["links"]["result"])
+                assert (shown.status_code, "\n" in shown.headers["content-disposition"]) == (200, False)
+                assert folder_contents(tmp_path) == []
 
 
 async def test_missing_upload_folder_is_unavailable(tmp_path: Path) -> None:
