@@ -21,6 +21,7 @@ from apass.service.job_store import CHUNK, Blob, JobChange, JobQuery, JobStore, 
 from apass.service.jobs import ENDED, JobEvent, JobFailure, JobRecord, JobState
 from apass.service.sql_blobs import LARGE, abandon_uploads
 from tests.helpers.amounts import amount, some
+from tests.helpers.rows import row
 from tests.service.postgres import PostgresServer, needs_postgres, running_postgres
 from tests.service.stored_jobs import done, ended, new_job, opened, running, states_of
 
@@ -79,6 +80,13 @@ def commits() -> Generator[list[int]]:
         yield threads
     finally:
         event.remove(Engine, "commit", note)
+
+
+async def add_all(store: JobStore, jobs: Sequence[JobRecord], models: Sequence[Blob]) -> None:
+    """Add jobs with their models at once, in few transactions."""
+    async with anyio.create_task_group() as group:
+        for job, model in zip(jobs, models, strict=True):
+            group.start_soon(store.add, job, model)
 
 
 async def all_jobs(store: JobStore, **values: Any) -> list[str]:
@@ -143,7 +151,7 @@ async def test_concurrent_jobs_with_idempotency_key_are_one(make: Make) -> None:
                 group.start_soon(add, store, new_job(model, idempotency_key=f"request {number % 3}"), model)
         assert Counter(Counter(job.id for job in added).values()) == {20: 3}
         assert sorted(await all_jobs(store)) == sorted({job.id for job in added})
-        for job in added:
+        for job in {job.id: job for job in added}.values():
             await store.update([ended(job)])
             await store.remove(job.id)
         # The models of the other jobs were not stored.
@@ -236,8 +244,7 @@ async def test_job_ends_once_in_concurrent_calls(make: Make) -> None:
             ends.append((job.id, change.job.state))
 
     async with opened(make) as store:
-        for job in jobs:
-            await store.add(job, MODEL)
+        await add_all(store, jobs, [MODEL] * len(jobs))
         async with anyio.create_task_group() as group:
             for job in jobs:
                 for change in (done(job, RESULT), ended(job), ended(job, JobState.FAILED)):
@@ -284,8 +291,7 @@ async def test_jobs_expire_by_age(make: Make) -> None:
     now = time()
     jobs = [new_job(MODEL) for _ in range(250)]
     async with opened(make) as store:
-        for job in jobs:
-            await store.add(job, MODEL)
+        await add_all(store, jobs, [MODEL] * len(jobs))
         await store.update([ended(job, finished=now - 100 * (number % 2)) for number, job in enumerate(jobs[:-1])])
         assert await store.expire(50.0, None) == 124
         assert await store.expire(50.0, None) == 0
@@ -300,8 +306,7 @@ async def test_oldest_jobs_expire_by_size(make: Make) -> None:
         jobs = [new_job(model) for model in models]
         # The models of the first two jobs are kept by the last two.
         jobs += [new_job(models[0]), new_job(models[1])]
-        for job, model in zip(jobs, [*models, *models[:2]], strict=True):
-            await store.add(job, model)
+        await add_all(store, jobs, [*models, *models[:2]])
         await store.update([ended(job) for job in jobs[:-1] if job is not jobs[3]])
         assert await store.expire(None, 2000) == 0
         assert await store.expire(None, 1701) == 5
@@ -354,11 +359,13 @@ async def test_pages_contain_each_job_once(make: Make) -> None:
         for number in order:
             await store.add(jobs[number], MODEL)
         expected: dict[str, JobState] = {}
+        changes: list[JobChange] = []
         for number, job in enumerate(jobs):
             state = expected[job.id] = states[number % 5]
             change = {JobState.RUNNING: running(job), JobState.DONE: done(job, RESULT)}.get(state, ended(job, state))
             if state is not JobState.QUEUED:
-                await store.update([change])
+                changes.append(change)
+        await store.update(changes)
         ids = [job.id for job in reversed(jobs)]
         for limit in (1, 2, 36, 37, 38):
             assert await all_jobs(store, limit=limit) == ids
@@ -370,49 +377,50 @@ async def test_pages_contain_each_job_once(make: Make) -> None:
         assert await store.count("a") == Counter(expected[job.id] for job in jobs[::2])
 
 
-@pytest.mark.parametrize("text", ["\0", "\\0", "\ud800", "\\ud800", "\\\\", "é", "e\u0301", " ", "'; --", "%s{}$1?:x"])
-async def test_odd_text_is_kept(make: Make, text: str) -> None:
-    values = {"tenant": text, "name": text, "pipeline": text, "idempotency_key": text, "key": text}
-    job = new_job(MODEL, **values)
+async def test_odd_text_is_kept(make: Make) -> None:
+    rows = ["\0", "\\0", "\ud800", "\\ud800", "\\\\", "é", "e\u0301", " ", "'; --", "%s{}$1?:x"]
     async with opened(make) as store:
-        assert await store.add(job, MODEL) == job
-        assert await store.find_idempotent(text, text) == job
-        assert await store.add(new_job(MODEL, **values), MODEL) == job
-        await store.update([done(job, RESULT)])
-        assert await store.find_done(text, text) == await store.find(job.id) == done(job, RESULT).job
-        assert await all_jobs(store, tenant=text, text=text) == [job.id]
-        assert await store.count(text) == {JobState.DONE: 1}
+        for text in rows:
+            with row(ascii(text)):
+                values = {"tenant": text, "name": text, "pipeline": text, "idempotency_key": text, "key": text}
+                job = new_job(MODEL, **values)
+                assert await store.add(job, MODEL) == job
+                assert await store.find_idempotent(text, text) == job
+                assert await store.add(new_job(MODEL, **values), MODEL) == job
+                await store.update([done(job, RESULT)])
+                assert await store.find_done(text, text) == await store.find(job.id) == done(job, RESULT).job
+                assert await all_jobs(store, tenant=text, text=text) == [job.id]
+                assert await store.count(text) == {JobState.DONE: 1}
 
 
-@pytest.mark.parametrize("size", [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, LARGE, LARGE + 1, LARGE + CHUNK])
-async def test_blobs_of_all_sizes_are_kept(make: Make, size: int, tmp_path: Path) -> None:
-    data = Random(size).randbytes(size)
-    (tmp_path / "model").write_bytes(data)
-    model, result = await blob_of_file(tmp_path / "model"), Blob.of(data[::-1])
+async def test_blobs_of_all_sizes_are_kept(make: Make, tmp_path: Path) -> None:
     async with opened(make) as store:
-        job = new_job(model)
-        await store.add(job, model)
-        assert await store.update([done(job, result)]) == [True]
-        assert await read_blob(store, model.digest) == data
-        await write_blob(store, result.digest, tmp_path / "result")
-        assert (tmp_path / "result").read_bytes() == result.data
-        assert await store.read(model.digest, size // CHUNK + 1) == b""
-        assert await store.remove(job.id)
-        with pytest.raises(KeyError):
-            await store.read(model.digest, 0)
+        for size in (0, 1, CHUNK - 1, CHUNK, CHUNK + 1, LARGE, LARGE + 1, LARGE + CHUNK):
+            with row(size):
+                data = Random(size).randbytes(size)
+                (tmp_path / "model").write_bytes(data)
+                model, result = await blob_of_file(tmp_path / "model"), Blob.of(data[::-1])
+                job = new_job(model)
+                await store.add(job, model)
+                assert await store.update([done(job, result)]) == [True]
+                assert await read_blob(store, model.digest) == data
+                await write_blob(store, result.digest, tmp_path / f"result {size}")
+                assert (tmp_path / f"result {size}").read_bytes() == result.data
+                assert await store.read(model.digest, size // CHUNK + 1) == b""
+                assert await store.remove(job.id)
+                with pytest.raises(KeyError):
+                    await store.read(model.digest, 0)
 
 
 async def test_same_large_model_is_stored_at_once(make: Make) -> None:
     model = Blob.of(Random(1).randbytes(LARGE + 5))
-    jobs = [new_job(model) for _ in range(5)]
+    jobs = [new_job(model) for _ in range(3)]
     async with opened(make) as store:
-        async with anyio.create_task_group() as group:
-            for job in jobs:
-                group.start_soon(store.add, job, model)
-        await store.expire(None, None)  # it deletes the chunks of four uploads
+        await add_all(store, jobs, [model] * 3)
+        await store.expire(None, None)  # it deletes the chunks of two uploads
         assert await read_blob(store, model.digest) == model.data
         await store.add(new_job(model), model)
-        assert await store.update([ended(job) for job in jobs]) == [True] * 5
+        assert await store.update([ended(job) for job in jobs]) == [True] * 3
 
 
 async def test_concurrent_removals_delete_unused_uploads(make_sql: MakeSql, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -424,7 +432,7 @@ async def test_concurrent_removals_delete_unused_uploads(make_sql: MakeSql, monk
 
     async def add(store: JobStore, number: int) -> None:
         for part in range(PARTS):
-            model = Blob.of(bytes([number, part]) * CHUNK)
+            model = Blob.of(bytes([number, part]) * (CHUNK // 2 + 1))
             await store.add(new_job(model), model)
             for _ in range(number % 3):
                 await store.expire(None, None)
@@ -442,11 +450,11 @@ async def test_concurrent_removals_delete_unused_uploads(make_sql: MakeSql, monk
 async def test_unreadable_file_fails_only_its_job(make_sql: MakeSql, tmp_path: Path) -> None:
     paths = [tmp_path / name for name in ("changed", "missing", "good", "large")]
     for path in paths:
-        path.write_bytes(path.name.encode() * (LARGE if path.name == "large" else 1))
+        path.write_bytes(path.name.encode() * (LARGE // 5 + 1 if path.name == "large" else 1))
     blobs = [await blob_of_file(path) for path in paths]
     paths[0].write_bytes(b"changes")
     paths[1].unlink()
-    paths[3].write_bytes(b"other" * LARGE)
+    paths[3].write_bytes(b"other" * (LARGE // 5 + 1))
     jobs = [new_job(blob) for blob in blobs]
     errors: dict[str, BaseException] = {}
 
@@ -469,7 +477,7 @@ async def test_unreadable_file_fails_only_its_job(make_sql: MakeSql, tmp_path: P
 async def test_large_blobs_need_little_memory(make_sql: MakeSql, tmp_path: Path) -> None:
     path = tmp_path / "model"
     with path.open("wb") as file:
-        for number in range(amount(48, least=32)):
+        for number in range(amount(48, least=20)):
             file.write(Random(number).randbytes(CHUNK))
     model = await blob_of_file(path)
     async with opened(make_sql) as store:
@@ -481,7 +489,8 @@ async def test_large_blobs_need_little_memory(make_sql: MakeSql, tmp_path: Path)
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        assert peak < 24 * CHUNK
+        # It is 8 chunks, whatever the size of the model.
+        assert peak < 12 * CHUNK
     assert (tmp_path / "copy").read_bytes() == path.read_bytes()
 
 
@@ -505,9 +514,7 @@ async def test_concurrent_calls_share_transactions(make_sql: MakeSql) -> None:
 
     async with opened(make_sql) as store:
         with commits() as threads:
-            async with anyio.create_task_group() as group:
-                for job in jobs:
-                    group.start_soon(store.add, job, MODEL)
+            await add_all(store, jobs, [MODEL] * len(jobs))
             async with anyio.create_task_group() as group:
                 for job in jobs:
                     group.start_soon(update, store, job)
@@ -560,7 +567,7 @@ async def test_random_calls_agree_with_memory(make_sql: MakeSql, seed: int) -> N
     jobs: list[JobRecord] = []
     blobs = [Blob.of(random.randbytes(random.randrange(200))) for _ in range(6)]
     async with opened(make_sql) as store:
-        for step in range(150):
+        for step in range(amount(150, least=75)):
             choice = random.random()
             if choice < 0.4:
                 blob = random.choice(blobs)
