@@ -18,6 +18,7 @@ from apass.adapters.onnx import model_from_bytes, model_to_bytes
 from apass.errors import ExecutorError
 from apass.executors import ProcessExecutor
 from apass.service import Job, JobFailedError, JobOptions, JobState, Limits, Optimizer
+from apass.service import dispatcher as dispatcher_module
 from apass.stores import SqliteStore
 from tests.executors.files import pid_in
 from tests.helpers.onnx_models import with_functions
@@ -38,6 +39,13 @@ PIPELINES = {
     "raise": "jobs.Raise,jobs.Increment",
     "inline": "onnx.Inline",
 }
+
+
+@pytest.fixture(autouse=True)
+def _impatient_dispatcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the dispatcher kill the worker of a pass that hangs soon."""
+    monkeypatch.setattr(dispatcher_module, "VICTIM_SECONDS", 0.05)
+    monkeypatch.setattr(dispatcher_module, "LATE_SECONDS", 0.2)
 
 
 def optimizer(workers: int = 1, **options: Any) -> Optimizer:
@@ -167,10 +175,10 @@ async def test_job_succeeds_after_lost_attempts(tmp_path: Path) -> None:
 async def test_hanging_pass_is_killed_at_deadline() -> None:
     async with optimizer() as service:
         await run_short_jobs(service)
-        hanging = await service.submit({"f": 1, "spin": 1}, pipeline="spin", options=PLAIN, deadline=1)
+        hanging = await service.submit({"f": 1, "spin": 1}, pipeline="spin", options=PLAIN, deadline=0.5)
         jobs = await submit_many(service, "spin")
         with pytest.raises(
-            JobFailedError, match=r"BudgetExceededError: .* within 1 s, its .* pass 'Spin' was"
+            JobFailedError, match=r"BudgetExceededError: .* within 0\.5 s, its .* pass 'Spin' was"
         ) as caught:
             await hanging.result()
         assert caught.value.failure.pass_name == "Spin"
