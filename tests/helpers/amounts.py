@@ -1,7 +1,7 @@
 """Amounts of work in tests: examples of laws, jobs, models, kills.
 
 A test states the amount of a deep run, which has hours. The profile of Hypothesis gives the share that a run takes of
-all amounts: `pytest --hypothesis-profile=deep` takes all.
+all amounts: `pytest --hypothesis-profile=deep` takes all, and the suite a quarter, or the share that a test states.
 """
 
 from collections.abc import Sequence
@@ -16,6 +16,7 @@ T = TypeVar("T")
 _DEEP: Final = 100
 """The examples of a law that states no amount, in a deep run."""
 _SUITE: Final = 25
+_SHARE: Final = _SUITE / _DEEP
 
 
 def load_profiles() -> None:
@@ -27,15 +28,18 @@ def load_profiles() -> None:
     settings.load_profile("suite")
 
 
-def amount(deep: int, *, least: int = 3) -> int:
+def amount(deep: int, *, least: int = 3, share: float = _SHARE) -> int:
     """Return the share of an amount that this run takes.
 
     Parameters:
         deep: the amount in a deep run.
         least: the amount below which the test would not show its claim.
+        share: the share that the suite takes; less than a quarter for a test that needs seconds otherwise.
 
     """
-    return min(deep, max(least, round(deep * settings().max_examples / _DEEP)))
+    examples = settings().max_examples
+    part = examples / _DEEP if examples >= _DEEP else share * examples / _SUITE
+    return min(deep, max(least, round(deep * part)))
 
 
 def levels(deep: int) -> int:

@@ -29,7 +29,8 @@ from tests.service.models import model_of, number_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.network, pytest.mark.process, pytest.mark.slow]
 
-JOBS: Final = amount(2_000)
+JOBS: Final = amount(2_000, share=0.1)
+KILLS: Final = amount(9, least=4)
 CLIENTS: Final = 40
 SEED: Final = 2
 
@@ -152,9 +153,9 @@ def is_worker(process: psutil.Process) -> bool:
 
 
 async def kill_workers(proof: Proof, random: Random) -> None:
-    """Kill a worker after each tenth of the jobs."""
-    for goal in range(JOBS // 10, JOBS, JOBS // 10):
-        while proof.done < goal:  # noqa: ASYNC110  the clients have no event for each job
+    """Kill workers at regular intervals."""
+    for number in range(1, KILLS + 1):
+        while proof.done < number * JOBS // (KILLS + 1):  # noqa: ASYNC110  the clients have no event for each job
             await anyio.sleep(0.01)
         workers = [child.pid for child in psutil.Process().children() if is_worker(child)]
         if workers:

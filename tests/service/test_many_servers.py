@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import cached_property
 from itertools import count
 from typing import Any, Final
 
@@ -35,7 +36,7 @@ pytestmark = [
     pytest.mark.parametrize("anyio_backend", ["asyncio"]),  # of the clients; the servers run on both
 ]
 
-JOBS: Final = amount(2_000)
+JOBS: Final = amount(2_000, share=0.1)
 CLIENTS: Final = 20
 BACKENDS: Final = ("asyncio", "trio", "trio")
 """The event loops of the servers. The first server is killed."""
@@ -55,9 +56,13 @@ class Server:
     def __init__(self, *arguments: str) -> None:
         command = [sys.executable, "-m", "apass", "serve", "--port", "0", *arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    @cached_property
+    def url(self) -> str:
+        """The address of the server, which has started then."""
         assert self.process.stdout is not None
         lines = (re.search(r"http://127\.0\.0\.1:\d+", line) for line in self.process.stdout)
-        self.url = next(match[0] for match in lines if match)
+        return next(match[0] for match in lines if match)
 
     def stop(self) -> None:
         """Kill the server."""
