@@ -14,6 +14,7 @@ import apass
 from apass.concurrency.interruption import is_interruption
 from apass.service import JobQuery, JobRecord, JobState, Limits, Optimizer
 from apass.service.sql_jobs import SqlJobStore
+from tests.helpers.rows import row
 from tests.service.loop_passes import PLAIN, Gate, Module, add, reached
 
 
@@ -66,21 +67,24 @@ def failing(make: Callable[[], BaseException], kind: Kind) -> apass.Pass[Module]
 
 @pytest.mark.anyio
 @pytest.mark.usefixtures("server_signals")
-@pytest.mark.parametrize("kind", ["plain", "async", "module"])
-@pytest.mark.parametrize("make", ERRORS)
-async def test_error_of_any_class_fails_its_job(make: Callable[[], BaseException], kind: Kind) -> None:
+async def test_error_of_any_class_fails_its_job() -> None:
     gate = Gate()
-    pipelines = {"fail": apass.Sequential([failing(make, kind)]), "gate": gate.wait, "add": add(1)}
-    async with Optimizer(pipelines) as optimizer:
+    kinds: tuple[Kind, ...] = ("plain", "async", "module")
+    rows = {f"{make()!r} {kind}": (kind, apass.Sequential([failing(make, kind)])) for make in ERRORS for kind in kinds}
+    pipelines = {name: pipeline for name, (_, pipeline) in rows.items()}
+    async with Optimizer({**pipelines, "gate": gate.wait, "add": add(1)}) as optimizer:
         waiting = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN)
         await reached(waiting, "started")
-        record = await (await optimizer.submit({"f": 1}, pipeline="fail")).wait()
-        assert record.state is JobState.FAILED
-        assert record.failure is not None
-        assert record.failure.pass_name == "Fail"
-        assert record.failure.function == (None if kind == "module" else "f")
-        assert "no" in record.failure.message
-        assert await (await optimizer.submit({"f": 1}, pipeline="add")).result() == {"f": 2}
+        for number, (name, (kind, _)) in enumerate(rows.items()):
+            with row(name):
+                record = await (await optimizer.submit({"f": 1}, pipeline=name)).wait()
+                assert record.state is JobState.FAILED
+                assert record.failure is not None
+                assert record.failure.pass_name == "Fail"
+                assert record.failure.function == (None if kind == "module" else "f")
+                assert "no" in record.failure.message
+                added = await optimizer.submit({"f": number}, pipeline="add")
+                assert await added.result() == {"f": number + 1}
         gate.opened.set()
         assert (await waiting.wait()).state is JobState.DONE
 
