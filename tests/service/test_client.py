@@ -38,6 +38,7 @@ from apass.service.connection import BACKOFF
 from apass.service.sse import SseParser
 from tests.helpers.command_line import nodes_of, write_model
 from tests.helpers.folders import files
+from tests.helpers.rows import row
 from tests.helpers.servers import FaultyProxy, http_server
 
 pytestmark = pytest.mark.anyio
@@ -166,6 +167,7 @@ async def test_jobs_are_listed_in_pages(tmp_path: Path) -> None:
         assert [job.id async for job in client.jobs(states=[JobState.FAILED])] == []
 
 
+@pytest.mark.slow  # the list of passes imports the libraries of all IRs
 async def test_catalogue_and_status_are_readable() -> None:
     async with served() as url, Client(url) as client:
         assert "onnx.Simplify" in [item["name"] for item in await client.passes()]
@@ -293,7 +295,9 @@ async def test_events_continue_after_a_lost_connection(tmp_path: Path) -> None:
         assert len(ids) == len(set(ids)) > 10
 
 
-async def test_wait_survives_a_restart_of_the_server(tmp_path: Path) -> None:
+@pytest.mark.slow  # uvicorn gives the stream of events a second
+async def test_wait_survives_a_restart_of_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apass.service.remote_job.PAUSE_SECONDS", 0.05)
     model, gate = write_model(tmp_path / "m.onnx"), Gate()
     pipelines = {"hold": gate.pipeline()}
     async with Optimizer(pipelines) as optimizer:
@@ -301,7 +305,7 @@ async def test_wait_survives_a_restart_of_the_server(tmp_path: Path) -> None:
         async with http_server(app) as url:
             proxy = FaultyProxy(url)
         async with proxy.run() as stable, Client(stable) as client:
-            async with http_server(app) as url:
+            async with http_server(app, grace=0.1) as url:
                 proxy.port = int(url.rpartition(":")[2])
                 job = await client.submit(model, pipeline="hold")
                 events = job.events()
@@ -378,21 +382,21 @@ async def test_cancelled_iteration_closes_the_connection(tmp_path: Path) -> None
             assert (await job.wait()).state is JobState.DONE
 
 
-@pytest.mark.parametrize("status", [429, 502, 503, 504])
-async def test_busy_server_is_asked_again(status: int) -> None:
-    times: list[float] = []
+async def test_busy_server_is_asked_again() -> None:
+    statuses: list[int] = []
 
     async def app(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
         assert scope["type"] == "http"
-        times.append(anyio.current_time())
-        code = status if len(times) < 3 else 200
         headers = [(b"retry-after", b"0"), (b"content-type", b"application/json")]
-        await send({"type": "http.response.start", "status": code, "headers": headers})
+        await send({"type": "http.response.start", "status": statuses.pop(0), "headers": headers})
         await send({"type": "http.response.body", "body": b'{"accepts": true}'})
 
     async with http_server(app) as url, Client(url) as client:
-        assert await client.status() == {"accepts": True}
-    assert len(times) == 3
+        for status in (429, 502, 503, 504):
+            with row(status):
+                statuses += [status, status, 200]
+                assert await client.status() == {"accepts": True}
+                assert statuses == []
 
 
 async def test_full_queue_is_an_error_without_waiting(tmp_path: Path) -> None:
@@ -436,36 +440,43 @@ async def test_failed_request_leaves_no_generator(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_silent_server_exceeds_the_timeout() -> None:
+    may_end = anyio.Event()
+
     async def app(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
         assert scope["type"] == "http"
-        await anyio.sleep_forever()
+        await may_end.wait()
 
-    async with http_server(app, grace=0.1) as url, Client(url, timeout=0.1, retry_seconds=0.01) as client:
+    async with http_server(app) as url, Client(url, timeout=0.1, retry_seconds=0.01) as client:
         with pytest.raises(ServerUnavailableError, match="does not answer"):
             await client.status()
+        # Otherwise the server would wait for the end of the request.
+        may_end.set()
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "message"),
-    [
+async def test_other_servers_are_recognized() -> None:
+    rows = [
         (200, b"<html>hello", "is no server of apass, or a newer one: it answered '<html>hello'"),
         (404, b"<html>nothing", "answered 404 in place of an answer of apass: '<html>nothing' to GET /v1/status; if"),
         (404, b'{"detail":"Not Found"}', "if the service is mounted below a path, add that to the URL of the server"),
         (302, b"", "is another URL now: https://elsewhere.example/"),
         (500, b"oops", "answered 500 in place of an answer of apass: 'oops'"),
-    ],
-)
-async def test_other_servers_are_recognized(status: int, body: bytes, message: str) -> None:
+    ]
+    answers: list[tuple[int, bytes]] = []
+
     async def app(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
         assert scope["type"] == "http"
+        status, body = answers[-1]
         headers = [(b"location", b"https://elsewhere.example/")]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
     async with http_server(app) as url, Client(url) as client:
-        with pytest.raises(ServiceError) as caught:
-            await client.status()
-    assert message in str(caught.value)
+        for status, body, message in rows:
+            with row(f"{status} {body!r}"):
+                answers.append((status, body))
+                with pytest.raises(ServiceError) as caught:
+                    await client.status()
+                assert message in str(caught.value)
 
 
 async def test_file_that_grows_meanwhile_is_an_error() -> None:

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from apass.service import Limits, Optimizer
+from apass.service.http import security as security_module
 from tests.helpers.full_disk import tiny_disk
 from tests.helpers.http_servers import RawClient, raw_client, served, until
 from tests.helpers.rows import row
@@ -99,7 +100,8 @@ async def test_half_a_form_stores_nothing(tmp_path: Path) -> None:
         await nothing_is_left(client, tmp_path)
 
 
-async def test_slow_body_is_given_up(tmp_path: Path) -> None:
+async def test_slow_body_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(security_module, "LINGER_SECONDS", 0.1)
     async with limited(tmp_path, body_seconds=0.1) as client:
         async with raw_client(client) as raw:
             await raw.send(
