@@ -13,12 +13,12 @@ from apass.executors import ProcessExecutor
 from apass.service import Job, JobCancelledError, JobEvent, JobFailedError, JobOptions, JobState, Limits, Optimizer
 from apass.service.dispatcher import Dispatcher
 from apass.service.jobs import ENDED, JobRecord
-from tests.helpers.amounts import amount
+from tests.helpers.amounts import amount, some
 from tests.service import job_passes
 from tests.service.job_stores import FaultyStore
 from tests.service.loop_passes import Module
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.anyio
 
 COUNT = amount(2_000)
 PLAIN = JobOptions(report=False)
@@ -57,7 +57,7 @@ async def outcome(job: Job[Any]) -> Any:
         return JobState.CANCELLED
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", some([1, 2], least=1))
 async def test_every_job_in_event_loop_ends_once(seed: int) -> None:
     random, store, ends = Random(seed), FaultyStore(), Ends()
     limits = Limits(running=16, queued=100, tenant_queued=40, tenant_running=8, weights={"t0": 3.0}, events=50)
@@ -124,6 +124,7 @@ def left_of(optimizer: Optimizer) -> dict[str, object]:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 async def test_every_job_in_processes_ends_once() -> None:
     assert job_passes.Increment is not None
     random, ends = Random(3), Ends()

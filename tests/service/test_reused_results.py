@@ -1,12 +1,12 @@
 """Results of an earlier process that a later one may reuse."""
 
+import subprocess
 import sys
 from pathlib import Path
 
-import anyio
 import pytest
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process]
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 PASSES = """\
 import apass
@@ -43,25 +43,26 @@ anyio.run(main)
 """
 
 
-async def run_program(folder: Path, *, amount: int, cacheable: bool) -> list[str]:
+def run_program(folder: Path, *, amount: int, cacheable: bool) -> list[str]:
     """Run the program with a version of the passes, and return its output."""
     (folder / "passes.py").write_text(PASSES.format(amount=amount, cacheable=cacheable))
     (folder / "program.py").write_text(PROGRAM)
     # The source may have the same size and time as before, by which compiled files are recognized.
-    done = await anyio.run_process([sys.executable, "-B", "program.py"], cwd=folder, stderr=None)
-    return done.stdout.decode().splitlines()
+    command = [sys.executable, "-B", "program.py"]
+    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout.splitlines()
 
 
-async def test_edited_constant_is_not_answered_from_store(tmp_path: Path) -> None:
-    first = await run_program(tmp_path, amount=1, cacheable=False)
-    second = await run_program(tmp_path, amount=2, cacheable=False)
+def test_edited_constant_is_not_answered_from_store(tmp_path: Path) -> None:
+    first = run_program(tmp_path, amount=1, cacheable=False)
+    second = run_program(tmp_path, amount=2, cacheable=False)
     assert first[:2] == ["{'f': 2} False", "{'f': 2} True"]
     assert second[:2] == ["{'f': 3} False", "{'f': 3} True"]
     # The request is the same, although the code is not.
     assert second[2] == first[2]
 
 
-async def test_cacheable_pass_is_reused_after_restart(tmp_path: Path) -> None:
+def test_cacheable_pass_is_reused_after_restart(tmp_path: Path) -> None:
     for is_reused in (False, True):
-        lines = await run_program(tmp_path, amount=1, cacheable=True)
+        lines = run_program(tmp_path, amount=1, cacheable=True)
         assert lines[:2] == [f"{{'f': 2}} {is_reused}", "{'f': 2} True"]

@@ -237,7 +237,7 @@ async def test_shared_blobs_survive_concurrent_removal(postgres: PostgresServer,
 
     async def use(store: SqlJobStore, name: str) -> None:
         random = Random(f"{seed} {name}")
-        for _ in range(amount(40)):
+        for _ in range(amount(40, share=0.1)):
             model, result = random.choices(blobs, weights=[8, 8, 8, 8, 1], k=2)
             job = await store.add(new_job(model), model)
             assert await read_blob(store, model.digest) == model.data
