@@ -3,6 +3,8 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 
+import pytest
+
 __all__ = ["row"]
 
 
@@ -11,6 +13,7 @@ def row(name: object) -> Generator[None]:
     """Add the name of a row to the error that its checks raise."""
     try:
         yield
-    except Exception as error:
+    # `pytest.raises` fails with an error that is no Exception.
+    except (Exception, pytest.fail.Exception) as error:
         error.add_note(f"in the row {name}")
         raise
