@@ -127,6 +127,7 @@ async def test_killed_worker_loses_no_job(tmp_path: Path) -> None:
         assert states == ["queued", "running", "queued", "running", "done"]
 
 
+@pytest.mark.slow
 async def test_job_that_kills_workers_fails_alone(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.touch()
@@ -159,6 +160,7 @@ async def test_jobs_that_run_once_do_not_share_batch(tmp_path: Path) -> None:
     assert log.read_text() == "x"
 
 
+@pytest.mark.slow
 async def test_job_succeeds_after_lost_attempts(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.touch()
@@ -172,6 +174,7 @@ async def test_job_succeeds_after_lost_attempts(tmp_path: Path) -> None:
     assert log.read_text() == "xxxx"
 
 
+@pytest.mark.slow
 async def test_hanging_pass_is_killed_at_deadline() -> None:
     async with optimizer() as service:
         await run_short_jobs(service)

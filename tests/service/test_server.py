@@ -158,6 +158,7 @@ async def test_damaged_requests_end_their_connection_only(data: bytes) -> None:
     assert answers == ["done"]
 
 
+@pytest.mark.slow  # uvicorn gives requests a second at least
 async def test_endless_requests_are_cancelled_after_the_grace() -> None:
     app, answers = HoldingApp(), list[str]()
     async with anyio.create_task_group() as group, http_server(app, grace=0.1) as url:
@@ -167,6 +168,7 @@ async def test_endless_requests_are_cancelled_after_the_grace() -> None:
     assert answers != ["done"]
 
 
+@pytest.mark.slow  # uvicorn gives requests a second at least
 async def test_cancellation_ends_the_server() -> None:
     app, answers, stop = HoldingApp(), list[str](), anyio.Event()
     with listen("127.0.0.1", 0) as sock:

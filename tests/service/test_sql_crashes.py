@@ -476,7 +476,6 @@ async def test_restarted_database_loses_no_job(postgres: PostgresServer) -> None
         await check_requests(store, added)
 
 
-@pytest.mark.slow
 @postgres_test
 async def test_killed_connections_lose_no_job(postgres: PostgresServer) -> None:
     url, random = postgres.create_schema(), Random(3)
