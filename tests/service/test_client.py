@@ -554,8 +554,9 @@ async def test_submission_checks_types_of_options() -> None:
     ]
     async with Client("http://127.0.0.1:1") as client:
         for options, message in rows:
+            values: dict[str, Any] = {"kind": ".onnx", **options}
             with row(message), pytest.raises(TypeError, match=f"^{message}$"):
-                await client.submit(b"x", **{"kind": ".onnx", **options})
+                await client.submit(b"x", **values)
 
 
 async def test_malformed_header_is_not_sent() -> None:

@@ -213,7 +213,7 @@ async def test_invalid_job_is_refused() -> None:
 async def test_unknown_config_option_is_refused() -> None:
     async with Optimizer(limits=Limits(config=frozenset({"jobs.level"}))) as optimizer:
         with pytest.raises(InvalidJobError, match=r"jobs\.level"):
-            await optimizer.submit({}, options=JobOptions(config={"jobs.level": "much"}))
+            await optimizer.submit({"f": 1}, options=JobOptions(config={"jobs.level": "much"}))
         assert await optimizer.store.count() == {}
         assert optimizer.status().jobs == 0
 
