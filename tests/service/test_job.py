@@ -166,6 +166,7 @@ async def test_diagnostics_are_in_failure_and_summary() -> None:
         assert [dict(item) for item in diagnostics] == [{"level": "warning", "message": "f is small"}]
 
 
+@pytest.mark.slow  # it imports the libraries of four IRs
 async def test_failure_contains_no_temporary_path() -> None:
     models = {"empty": b"", "nonsense": b"nonsense", "half": model_to_bytes(with_functions())[:100]}
     async with Optimizer() as optimizer:

@@ -32,7 +32,7 @@ MakeSql = Callable[[], SqlJobStore]
 
 POSTGRES = pytest.param("postgres", marks=[needs_postgres, pytest.mark.network, pytest.mark.process])
 
-PARTS = amount(8)
+PARTS = amount(8, least=2)
 """Models that each task of a test adds."""
 MODEL = Blob.of(b"a model")
 RESULT = Blob.of(b"a result")

@@ -141,7 +141,8 @@ class Clients:
 
 
 async def test_killed_parts_lose_no_job(postgres: PostgresServer, cluster: Any) -> None:
-    arguments = ["--store", postgres.create(), "--executor", f"dask://{cluster.scheduler_address.partition('//')[2]}"]
+    database = postgres.create()
+    arguments = ["--store", database, "--executor", f"dask://{cluster.scheduler_address.partition('//')[2]}"]
     with ExitStack() as stack:
         servers = [Server(*arguments, "--attempts", "50", "--backend", backend) for backend in BACKENDS]
         for server in servers:
@@ -157,7 +158,17 @@ async def test_killed_parts_lose_no_job(postgres: PostgresServer, cluster: Any) 
                 await clients.accepted(3 * JOBS // 4)
                 os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
             clients.urls = clients.urls[1:]
+            await anyio.to_thread.run_sync(end_oldest_lease, postgres, database)
             await check_jobs(clients, http)
+
+
+def end_oldest_lease(postgres: PostgresServer, database: str) -> None:
+    """Let the lease of the killed server be over, which lasts 10 seconds."""
+    postgres.query(
+        database,
+        "UPDATE apass_servers SET lease_end = now() - interval '1 s' "
+        "WHERE lease_end = (SELECT MIN(lease_end) FROM apass_servers)",
+    )
 
 
 async def check_jobs(clients: Clients, http: httpx.AsyncClient) -> None:

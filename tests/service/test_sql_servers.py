@@ -63,7 +63,7 @@ def end_lease(postgres: PostgresServer, url: str, job: JobRecord) -> None:
 
 
 async def test_lost_jobs_are_adopted_once(postgres: PostgresServer, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sql_servers, "ADOPTED", 100)
+    monkeypatch.setattr(sql_servers, "ADOPTED", 40)
     adopted: list[str] = []
 
     async def adopt(store: SqlJobStore) -> None:
@@ -73,7 +73,7 @@ async def test_lost_jobs_are_adopted_once(postgres: PostgresServer, url: str, mo
             adopted.extend(job.id for job in news.adopted)
 
     async with servers(url, 4) as (lost, *others):
-        batch = [new_job(MODEL) for _ in range(1000)]
+        batch = [new_job(MODEL) for _ in range(400)]
         async with anyio.create_task_group() as group:
             for job in batch:
                 group.start_soon(lost.add, job, MODEL)
