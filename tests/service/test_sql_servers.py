@@ -229,7 +229,6 @@ async def test_concurrent_requests_at_two_servers_are_one(url: str) -> None:
     assert [len(ids) for ids in stored.values()] == [1] * 60
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", some(range(2), least=1))
 async def test_shared_blobs_survive_concurrent_removal(postgres: PostgresServer, url: str, seed: int) -> None:
     blobs = [Blob.of(b"blob %d" % number) for number in range(4)]
