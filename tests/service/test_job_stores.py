@@ -38,6 +38,10 @@ MODEL = Blob.of(b"a model")
 RESULT = Blob.of(b"a result")
 
 
+of_values = pytest.mark.parametrize("anyio_backend", ["asyncio"])
+"""For tests of the values that a store keeps, to which the event loop does not matter."""
+
+
 @pytest.fixture(scope="module")
 def postgres() -> Generator[PostgresServer]:
     """Return a server for all tests."""
@@ -287,6 +291,7 @@ async def test_equal_blobs_stay_while_used(make: Make) -> None:
             await store.read(MODEL.digest, 0)
 
 
+@of_values
 async def test_jobs_expire_by_age(make: Make) -> None:
     now = time()
     jobs = [new_job(MODEL) for _ in range(250)]
@@ -300,6 +305,7 @@ async def test_jobs_expire_by_age(make: Make) -> None:
         assert await read_blob(store, MODEL.digest) == MODEL.data
 
 
+@of_values
 async def test_oldest_jobs_expire_by_size(make: Make) -> None:
     models = [Blob.of(b"%02d" % number * 50) for number in range(20)]
     async with opened(make) as store:
@@ -316,6 +322,7 @@ async def test_oldest_jobs_expire_by_size(make: Make) -> None:
         assert [await read_blob(store, job.model_digest) for job in (jobs[3], jobs[21])] == [b"03" * 50, b"01" * 50]
 
 
+@of_values
 async def test_search_takes_text_literally(make: Make) -> None:
     names = [
         "100%.onnx",
@@ -377,6 +384,7 @@ async def test_pages_contain_each_job_once(make: Make) -> None:
         assert await store.count("a") == Counter(expected[job.id] for job in jobs[::2])
 
 
+@of_values
 async def test_odd_text_is_kept(make: Make) -> None:
     rows = ["\0", "\\0", "\ud800", "\\ud800", "\\\\", "é", "e\u0301", " ", "'; --", "%s{}$1?:x"]
     async with opened(make) as store:
@@ -393,6 +401,7 @@ async def test_odd_text_is_kept(make: Make) -> None:
                 assert await store.count(text) == {JobState.DONE: 1}
 
 
+@of_values
 async def test_blobs_of_all_sizes_are_kept(make: Make, tmp_path: Path) -> None:
     async with opened(make) as store:
         for size in (0, 1, CHUNK - 1, CHUNK, CHUNK + 1, LARGE, LARGE + 1, LARGE + CHUNK):
@@ -474,6 +483,7 @@ async def test_unreadable_file_fails_only_its_job(make_sql: MakeSql, tmp_path: P
         await store.expire(None, None)
 
 
+@of_values
 async def test_large_blobs_need_little_memory(make_sql: MakeSql, tmp_path: Path) -> None:
     path = tmp_path / "model"
     with path.open("wb") as file:

@@ -41,6 +41,10 @@ PIPELINES = {
 }
 
 
+in_worker = pytest.mark.parametrize("anyio_backend", ["asyncio"])
+"""For tests of what happens in a worker, to which the event loop of the program does not matter."""
+
+
 @pytest.fixture(autouse=True)
 def _impatient_dispatcher(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the dispatcher kill the worker of a pass that hangs soon."""
@@ -106,6 +110,7 @@ async def test_error_of_any_class_fails_its_job_only(is_task: bool) -> None:
             await expect_numbers(await submit_many(service, "increment", 3))
 
 
+@in_worker
 async def test_large_results_come_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     async with optimizer() as service:
@@ -200,6 +205,7 @@ async def test_cancelled_job_frees_its_worker() -> None:
         await expect_numbers(jobs)
 
 
+@in_worker
 async def test_memory_limit_fails_its_job_only() -> None:
     async with optimizer(limits=Limits(worker_bytes=4 * 2**30)) as service:
         jobs = [
@@ -214,6 +220,7 @@ async def test_memory_limit_fails_its_job_only() -> None:
         assert failure.message.startswith("there is not enough memory; a worker may use 4 GiB (`worker_bytes`")
 
 
+@in_worker
 async def test_worker_lost_under_limit_names_memory(tmp_path: Path) -> None:
     async with optimizer(limits=Limits(worker_bytes=4 * 2**30, attempts=2)) as service:
         job = await service.submit({"die": 100, "log": str(tmp_path / "log")}, pipeline="die", options=PLAIN)
@@ -221,6 +228,7 @@ async def test_worker_lost_under_limit_names_memory(tmp_path: Path) -> None:
             await job.result()
 
 
+@in_worker
 async def test_limit_of_memory_below_need_is_refused() -> None:
     with pytest.raises(ExecutorError, match="limited to 10 MiB, and it needs at least") as caught:
         async with optimizer(limits=Limits(worker_bytes=10 * 2**20)):
@@ -233,6 +241,7 @@ async def test_limit_of_memory_below_need_is_refused() -> None:
         await expect_numbers(await submit_many(service, "increment", 3))
 
 
+@in_worker
 async def test_memory_limit_is_that_of_jobs_only() -> None:
     executor = ProcessExecutor(1)
     async with Optimizer(PIPELINES, executor=executor, limits=Limits(worker_bytes=4 * 2**30)) as service:
@@ -305,6 +314,7 @@ def children() -> set[int]:
     return {int(pid) for listed in lists for pid in listed}
 
 
+@in_worker
 async def test_cache_is_shared_by_workers(tmp_path: Path) -> None:
     async with optimizer(2, cache=SqliteStore(tmp_path / "cache.db")) as service:
         await expect_numbers(await submit_many(service, "increment", 5))

@@ -32,6 +32,10 @@ MODEL = Blob.of(b"a model")
 TABLES = ("apass_jobs", "apass_blobs", "apass_chunks", "apass_uses", "apass_uploads", "apass_events")
 
 
+in_thread = pytest.mark.parametrize("anyio_backend", ["asyncio"])
+"""For tests of what happens in the thread of a store, to which the event loop does not matter."""
+
+
 def postgres_test(function: Any) -> Any:
     """Mark a test that needs PostgreSQL."""
     for mark in (needs_postgres, pytest.mark.network, pytest.mark.process):
@@ -198,6 +202,7 @@ def disk_model(number: int) -> Blob:
     return Blob.of(Random(number).randbytes(50_000))
 
 
+@in_thread
 async def test_full_disk_loses_no_job(tmp_path: Path) -> None:
     with tiny_disk(tmp_path / "disk", 6000) as folder:
         filler = folder / "filler"
@@ -230,6 +235,7 @@ async def add_ended_until_error(store: SqlJobStore, jobs: list[JobRecord]) -> No
         await store.update([ended(jobs[-1])])
 
 
+@in_thread
 async def test_jobs_are_removed_from_a_full_disk(tmp_path: Path) -> None:
     with tiny_disk(tmp_path / "disk", 80_000) as folder:
         path = folder / "jobs.db"
@@ -248,6 +254,7 @@ async def test_jobs_are_removed_from_a_full_disk(tmp_path: Path) -> None:
             assert set(await states_of(store, removed)) == {None}
 
 
+@in_thread
 async def test_full_disk_cannot_be_opened(tmp_path: Path) -> None:
     with tiny_disk(tmp_path / "disk", 16) as folder:
         (folder / "filler").write_bytes(bytes(8_000))
@@ -257,6 +264,7 @@ async def test_full_disk_cannot_be_opened(tmp_path: Path) -> None:
         assert caught.value.is_full
 
 
+@in_thread
 async def test_read_only_disk_is_reported(tmp_path: Path) -> None:
     with tiny_disk(tmp_path / "disk", 3000) as folder:
         path = folder / "jobs.db"
@@ -348,6 +356,7 @@ async def test_locked_file_is_reported(tmp_path: Path) -> None:
         assert await store.add(job, MODEL) == job
 
 
+@in_thread
 async def test_damaged_record_does_not_stop_server(tmp_path: Path) -> None:
     path = tmp_path / "jobs.db"
     jobs = [new_job(MODEL, idempotency_key=f"request {number}") for number in range(3)]
