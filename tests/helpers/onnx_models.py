@@ -1,7 +1,7 @@
 """ONNX models for the tests, written in ONNX's syntax or taken from onnx's tests."""
 
-import warnings
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,9 @@ import onnx_ir as ir
 import apass
 from apass.adapters.onnx import ADAPTER
 from apass.adapters.onnx.outputs import evaluate
-from examples.optimize_onnx_corpus import Case, load_cases
+from examples.optimize_onnx_corpus import HEAVY, Case, file_cases, load_node_case
 from tests.helpers.amounts import amount
+from tests.helpers.onnx_node_cases import node_cases
 
 OPSETS = '"": 21, "local": 1'
 
@@ -62,15 +63,17 @@ def endless() -> ir.Model:
     )
 
 
+def corpus() -> list[Callable[[], Case]]:
+    """Return the functions that load real models with data. The large networks are left out."""
+    generated = [partial(load_node_case, case) for case in node_cases()]
+    return [*generated, *(source.load for source in file_cases() if not source.name.startswith(f"{HEAVY}/"))]
+
+
 @cache
 def spread() -> tuple[Case, ...]:
-    """Return real models with data, spread over the corpus.
-
-    In a deep run they are eighty, one in twenty-five. The large networks are left out.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return tuple(case for case in load_cases(amount(80, least=25)) if case.source != "light")
+    """Return real models with data, spread over the corpus: eighty in a deep run, one in twenty-five."""
+    count, loads = amount(80, least=25), corpus()
+    return tuple(load() for load in loads[:: len(loads) // count][:count])
 
 
 def op_types(model: ir.Model) -> list[str]:

@@ -1,6 +1,5 @@
 """The structure of ONNX models, which is checked when they are loaded."""
 
-import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,10 +17,9 @@ import apass
 from apass.adapters.onnx import ADAPTER, load_model, save_model
 from apass.adapters.onnx.passes import TABLE
 from apass.adapters.onnx.validation import MAX_CALLS, MAX_NESTING, check_structure, is_text_too_deep
-from examples.optimize_onnx_corpus import load_cases
 from tests.helpers.amounts import amount, some
 from tests.helpers.command_line import apass as command
-from tests.helpers.onnx_models import op_types, proto_of, run, with_functions
+from tests.helpers.onnx_models import corpus, op_types, proto_of, run, with_functions
 from tests.helpers.onnx_mutations import mutated
 
 Proto = onnx.ModelProto
@@ -277,11 +275,8 @@ def test_deeply_nested_calls_are_rejected() -> None:
 
 @pytest.mark.slow
 def test_real_models_have_a_valid_structure() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        cases = load_cases(None)
-    for case in some(cases):
-        check_structure(onnx.ModelProto.FromString(ADAPTER.dumps(case.model)))
+    for load in some(corpus()):
+        check_structure(onnx.ModelProto.FromString(ADAPTER.dumps(load().model)))
 
 
 LOCATIONS = ["../w", "sub/../../w", "/etc/hostname", "link", "", ".", "w\0"]

@@ -29,7 +29,8 @@ from apass.relay.ir.ndarray import Array
 from apass.relay.transform.default import Default
 from apass.relay.transform.support.run_for_tests import run_on
 from examples.optimize_onnx_corpus import DATA
-from tests.relay.frontend.node_cases import CaseValue, node_cases, plain_value, value_differences, with_constants
+from tests.helpers.onnx_node_cases import node_cases
+from tests.relay.frontend.node_cases import CaseValue, plain_value, value_differences, with_constants
 
 __all__ = ["Model", "Report", "Verdict", "check_model", "models", "run_model"]
 

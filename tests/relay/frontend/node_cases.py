@@ -6,7 +6,6 @@ inputs and expected outputs.
 
 import argparse
 import sys
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,20 +15,19 @@ from typing import TypeAlias, cast
 import numpy as np
 import onnx
 from onnx import numpy_helper
-from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.case.test_case import TestCase
 
 from apass.relay.errors import OpNotImplementedError
 from apass.relay.frontend import from_onnx
 from apass.relay.interpreter.evaluate import evaluate
 from apass.relay.ir.ndarray import Array
+from tests.helpers.onnx_node_cases import node_cases
 
 __all__ = [
     "CaseValue",
     "Result",
     "Verdict",
     "check_case",
-    "node_cases",
     "plain_value",
     "value_differences",
     "with_constants",
@@ -61,14 +59,6 @@ class Result:
     def is_imported(self) -> bool:
         """Whether the import succeeded."""
         return self.verdict in (Verdict.EQUAL, Verdict.WITH_CONSTANTS, Verdict.WRONG)
-
-
-def node_cases() -> list[TestCase]:
-    """Return all cases."""
-    with warnings.catch_warnings():
-        # The cases use numpy at the limits of its domain: infinities, and casts that overflow.
-        warnings.simplefilter("ignore")
-        return list(collect_testcases(None))
 
 
 def check_case(case: TestCase) -> Result:

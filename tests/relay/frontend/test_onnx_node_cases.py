@@ -7,7 +7,8 @@ import warnings
 
 import pytest
 
-from tests.relay.frontend.node_cases import Verdict, check_case, main, node_cases
+from tests.helpers.onnx_node_cases import node_cases
+from tests.relay.frontend.node_cases import Verdict, check_case, main
 
 STEP = 5
 """Every fifth case is checked, because all of them take too long."""
