@@ -1,16 +1,13 @@
 """SQLite's 2,500 functions, compared with llvmlite and with LLVM's `opt`.
 
-The amalgamation is that of npm's package better-sqlite3. It is fetched once into the cache folder of the user, or the
-folder `APASS_TEST_DOWNLOADS`.
+The amalgamation is that of npm's package better-sqlite3. It is fetched once into `kept_folder()`.
 """
 
-import os
 import re
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -19,6 +16,8 @@ from apass.adapters.llvm import Module
 from apass.adapters.llvm.library import without_predecessors
 from apass.adapters.llvm.passes.table import function_passes
 from apass.executors import ProcessExecutor
+from tests.helpers.amounts import some
+from tests.helpers.kept_files import kept_folder
 from tests.helpers.llvm_modules import TEXTS, by_function, by_itself, prepared
 
 pytestmark = [
@@ -47,13 +46,11 @@ NAMES = {
 
 @pytest.fixture(scope="module")
 def sqlite() -> Module:
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "apass-tests"
-    folder = Path(os.environ.get("APASS_TEST_DOWNLOADS", cache))
+    folder = kept_folder()
     source, text = folder / "sqlite3.c", folder / "sqlite3.ll"
     if not source.exists():
         if shutil.which("npm") is None:
             pytest.skip("needs npm")
-        folder.mkdir(parents=True, exist_ok=True)
         command = ["npm", "pack", "--silent", PACKAGE]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
         if done.returncode:
@@ -106,16 +103,21 @@ def test_pipelines_give_the_text_of_opt(name: str, level: str) -> None:
     assert comparable(result.text) == by_opt(prepared(mod.text, level), f"default<{level}>")
 
 
+def only(mod: Module, names: Sequence[str]) -> Module:
+    """Return a module with some functions; the others have no code."""
+    return Module.parse(mod.private(names).raw_text)
+
+
 @pytest.fixture(scope="module")
 def part(sqlite: Module) -> Module:
-    """Return a module with each sixteenth function; the others have no code."""
-    return Module.parse(sqlite.private(list(sqlite.functions)[::16]).raw_text)
+    return only(sqlite, list(sqlite.functions)[::16])
 
 
 def test_all_functions_give_the_text_of_llvmlite(sqlite: Module) -> None:
     assert len(sqlite.functions) > 2500
-    result = apass.run(apass.get_pass("llvm.SROA"), sqlite, context=by_function())
-    assert result.text == by_itself(sqlite.text, function_passes()["SROA"])
+    mod = only(sqlite, some(list(sqlite.functions)))
+    result = apass.run(apass.get_pass("llvm.SROA"), mod, context=by_function())
+    assert result.text == by_itself(mod.text, function_passes()["SROA"])
 
 
 @pytest.mark.parametrize("context", [apass.PassContext, by_function])
