@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields
+from itertools import product
 from typing import get_type_hints
 
 import pytest
@@ -15,6 +16,7 @@ from apass.relay.ir.variables import free_vars
 from apass.relay.ty import TensorType
 from apass.relay.type_inference.infer import infer_module
 from tests.helpers.amounts import some
+from tests.helpers.rows import row
 
 INVALID = [
     "x",
@@ -93,12 +95,12 @@ def test_dimension_beyond_64_bits_is_an_error() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", WITH_ATTRS)
-def test_invalid_attribute_is_a_type_error(name: str) -> None:
-    op = Op.get(name)
-    assert op.attrs_type is not None
-    for rank in some(range(1, 6)):
-        for args in arguments(op, rank):
-            for field in fields(op.attrs_type):
-                for value in INVALID:
-                    infer(op, op.make_attrs(**{**required(op), field.name: value}), args)
+def test_invalid_attribute_is_a_type_error() -> None:
+    for name in WITH_ATTRS:
+        op = Op.get(name)
+        assert op.attrs_type is not None
+        given = required(op)
+        lists = [args for rank in range(1, 6) for args in arguments(op, rank)]
+        for args, field, value in some(list(product(lists, fields(op.attrs_type), INVALID))):
+            with row((name, field.name, value)):
+                infer(op, op.make_attrs(**{**given, field.name: value}), args)
