@@ -17,6 +17,7 @@ _DEEP: Final = 100
 """The examples of a law that states no amount, in a deep run."""
 _SUITE: Final = 25
 _SHARE: Final = _SUITE / _DEEP
+_SUITE_LEVELS: Final = 2_000
 
 
 def load_profiles() -> None:
@@ -45,10 +46,10 @@ def amount(deep: int, *, least: int = 3, share: float = _SHARE) -> int:
 def levels(deep: int) -> int:
     """Return the depth of a program that a recursive function could not visit.
 
-    The least is three times Python's limit of recursion. Depths at which code in C would use up its stack are for
-    deep runs.
+    In the suite it is twice Python's limit of recursion. Depths at which code in C would use up its stack are for deep
+    runs.
     """
-    return amount(deep, least=3_000)
+    return deep if settings().max_examples >= _DEEP else min(deep, _SUITE_LEVELS)
 
 
 def some(items: Sequence[T], *, least: int = 3) -> list[T]:
