@@ -1,5 +1,6 @@
 """`unmatched_cases`: finds the values that no clause of a match handles."""
 
+from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from itertools import product
 from math import prod
@@ -43,6 +44,8 @@ def unmatched_cases(match: Match, mod: IRModule | None = None) -> list[Pattern]:
     """
     context = mod if mod is not None else IRModule()
     failed: list[Pattern] = []
+    patterns = [clause.lhs for clause in match.clauses]
+    by_head, headless = _by_head(patterns)
     candidates: list[tuple[Pattern, int]] = [(PatternWildcard(), 1)]  # each with its nesting
     checked = work = 0
     while candidates:
@@ -51,13 +54,32 @@ def unmatched_cases(match: Match, mod: IRModule | None = None) -> list[Pattern]:
         work += nesting
         if checked > _MOST_CASES or work > _MOST_WORK:
             raise _too_many()
-        fits = ((_fit(clause.lhs, candidate), clause.lhs) for clause in match.clauses)
+        possible: Sequence[Pattern] = patterns
+        if isinstance(candidate, PatternConstructor | PatternTuple):
+            possible = by_head.get(_head(candidate), headless)
+        fits = ((_fit(pattern, candidate), pattern) for pattern in possible)
         first = next((entry for entry in fits if entry[0] is not _Fit.CLASHES), None)
         if first is None:
             failed.append(candidate)
         elif first[0] is _Fit.DEPENDS:
             candidates += [(part, nesting + 1) for part in walk_deep(_split(first[1], candidate, context))]
     return failed
+
+
+def _by_head(patterns: Sequence[Pattern]) -> tuple[Mapping[object, Sequence[Pattern]], Sequence[Pattern]]:
+    """Return the patterns that may match each head, in order, and those that match any head.
+
+    Without this table, a match with a clause for each of n constructors would take time proportional to n².
+    """
+    by_head: dict[object, list[Pattern]] = {}
+    headless: list[Pattern] = []
+    for pattern in patterns:
+        if isinstance(pattern, PatternConstructor | PatternTuple):
+            by_head.setdefault(_head(pattern), headless.copy()).append(pattern)
+        else:
+            for others in (*by_head.values(), headless):
+                others.append(pattern)
+    return by_head, headless
 
 
 def _fit(pattern: Pattern, candidate: Pattern) -> _Fit:

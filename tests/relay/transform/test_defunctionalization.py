@@ -242,7 +242,7 @@ def deep_operators(x: Expr) -> Expr:
 
 def deep_functions(x: Expr) -> Expr:
     result = x
-    for _ in range(3_000):
+    for _ in range(levels(3_000)):
         f = Var("f")
         result = Let(f, Function([var("y", "float32")], call_op("add", result, x)), Call(f, [const(1.0)]))
     return result
