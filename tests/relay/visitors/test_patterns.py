@@ -91,7 +91,9 @@ async def test_passes_rewrite_deep_pattern(name: str) -> None:
     assert str(evaluate(result)) == "Cons(int32[], Nil())"
 
 
-def test_check_of_deep_match_is_bounded() -> None:
+def test_check_of_deep_match_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The work of the default, a million steps, takes two seconds.
+    monkeypatch.setattr("apass.relay.type_inference.unmatched_cases._MOST_WORK", 50_000)
     with pytest.raises(Exception, match="the match has more than 10000 cases to check; write `match\\?`"):
         infer_module(rest_of_list(3000, complete=True))
 
