@@ -127,10 +127,12 @@ class Scope(Generic[ContextT]):
         parameters = {"disabled_pass": self.ctx.disabled_pass, "required_pass": self.ctx.required_pass}
         if not any(parameters.values()):
             return
-        if not frozenset().union(*parameters.values()) <= {*self.passes, *self.expected, *known_names()}:
+        known = {*self.passes, *known_names()}
+        if not frozenset().union(*parameters.values()) <= known | self.expected:
             load_providers()  # a pass of apass counts as registered before its module is imported
+            known.update(known_names())
         for parameter, names in parameters.items():
-            for name in sorted(names - self.passes - self.expected - set(known_names())):
-                near = did_you_mean(name, {*known_names(), *self.passes})
+            for name in sorted(names - known - self.expected):
+                near = did_you_mean(name, known)
                 message = f"{parameter} names {name!r}, but no pass of that name ran or is registered{near}"
                 warnings.warn(message, UnmatchedPassNameWarning, stacklevel=3)

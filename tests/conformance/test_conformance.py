@@ -33,7 +33,21 @@ def test_there_are_300_scenarios_with_traces() -> None:
     assert (len(ids), all(scenario["expect"] for scenario in SCENARIOS)) == (300, True)
 
 
-# Scenarios list random names in `disabled_pass` and `required_pass`; names without a run cause a warning.
+@pytest.fixture
+def no_suggestions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the warnings about unmatched names, which are ignored, suggest no name.
+
+    Scenarios list random names in `disabled_pass` and `required_pass`. The comparison of each with the names of a
+    thousand registered passes takes half of the time of all tests.
+    """
+
+    def no_suggestion(_name: str, _candidates: object) -> str:
+        return ""
+
+    monkeypatch.setattr("apass.core.scope.did_you_mean", no_suggestion)
+
+
+@pytest.mark.usefixtures("no_suggestions")
 @pytest.mark.filterwarnings("ignore::apass.UnmatchedPassNameWarning")
 @pytest.mark.parametrize("pause", [None, checkpoint, short_event], ids=["plain", "suspending", "waiting"])
 @pytest.mark.parametrize("first", range(0, len(SCENARIOS), PART))
@@ -43,6 +57,7 @@ def test_traces_equal_those_of_tvm(first: int, anyio_backend: str, pause: Pause 
             assert_trace(play(scenario, anyio_backend, pause), scenario["expect"])
 
 
+@pytest.mark.usefixtures("no_suggestions")
 @pytest.mark.filterwarnings("ignore::apass.UnmatchedPassNameWarning")
 @pytest.mark.parametrize("first", range(0, len(SCENARIOS), PART))
 def test_passes_of_tvm_give_the_same_traces(first: int, anyio_backend: str) -> None:
