@@ -1,7 +1,7 @@
 """Comparing outputs of modules of TVM, and the commands on its files."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,9 @@ from apass.adapters.tvm.library import tvm
 from apass.adapters.tvm.outputs import compare_outputs
 from apass.batch.formats import format_of
 from tests.helpers.command_line import apass as command
-from tests.helpers.command_line import process, write_model
+from tests.helpers.command_line import write_model
 from tests.helpers.folders import files
+from tests.helpers.rows import row
 from tests.helpers.tvm_modules import mixed, shared
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
@@ -79,19 +80,21 @@ class Module:
     return from_script(text)
 
 
+CANNOT_RUN: dict[Callable[[IRModule], IRModule], str] = {
+    without_second: "second cannot run after: AttributeError: Module has no function 'second'",
+    of_five: "first cannot run after: RuntimeError: Check failed",
+    aborts: "only the module before could run; after, the worker process died (SIGABRT)",
+}
+"""Changes after which a module cannot run, with the difference."""
+
+
 @pytest.mark.anyio
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (without_second, "outputs changed: second cannot run after: AttributeError: Module has no function 'second'"),
-        (of_five, "outputs changed: first cannot run after: RuntimeError: Check failed"),
-        (aborts, "outputs changed: only the module before could run; after, the worker process died (SIGABRT)"),
-    ],
-)
-async def test_result_that_cannot_run_is_changed(change: Callable[[IRModule], IRModule], reason: str) -> None:
-    compared = await format_of(Path("m.relax")).compare_outputs(shared(), change(shared()), CapacityLimiter(1))
-    assert compared.changed
-    assert compared.text.startswith(reason)
+async def test_result_that_cannot_run_is_changed() -> None:
+    for change, reason in CANNOT_RUN.items():
+        with row(change.__name__):
+            compared = await format_of(Path("m.relax")).compare_outputs(shared(), change(shared()), CapacityLimiter(1))
+            assert compared.changed
+            assert compared.text.startswith(f"outputs changed: {reason}")
 
 
 @pytest.mark.anyio
@@ -155,30 +158,40 @@ apass.register_pass("Fails", fails)
 """
 
 
-def test_bisect_finds_a_broken_pass(folder: Path) -> None:
-    (folder / "broken.py").write_text(BROKEN)
+@pytest.fixture
+def broken(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return a file that registers the passes."""
+    monkeypatch.setattr("apass.core.user_modules._LOADED", {})
+    monkeypatch.setattr("apass.concurrency.processes.pool._IMPORTED", [])
+    path = folder / f"{folder.name}.py"
+    path.write_text(BROKEN)
+    yield path
+    for name in ("Broken", "Fails"):
+        apass.unregister_pass(name)
+
+
+def test_bisect_finds_a_broken_pass(folder: Path, broken: Path) -> None:
     (folder / "check.py").write_text("import sys; sys.exit('relax.log' in open(sys.argv[1]).read())")
-    status, out, error = process(
-        *("bisect", folder / "m.relax", "--load", folder / "broken.py"),
+    result = command(
+        *("bisect", folder / "m.relax", "--load", broken),
         *("-p", "tvm.relax.CanonicalizeBindings,Broken,tvm.relax.Normalize"),
         *("--check", f"{sys.executable} {folder / 'check.py'}"),
     )
-    assert (status, error) == (0, "")
-    assert "Broken" in out
-    assert '+        unused: R.Tensor((4,), dtype="float32") = R.log(x)' in out
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "Broken" in result.stdout
+    assert '+        unused: R.Tensor((4,), dtype="float32") = R.log(x)' in result.stdout
 
 
-def test_reduce_shrinks_a_failing_module(folder: Path) -> None:
-    (folder / "broken.py").write_text(BROKEN)
-    load = ("--load", folder / "broken.py")
-    status, _, _ = process("opt", folder / "m.relax", *load, "-p", "Fails", "--reproducer", folder / "failed")
-    assert status == 1
+def test_reduce_shrinks_a_failing_module(folder: Path, broken: Path) -> None:
+    load = ("--load", broken)
+    failed = command("opt", folder / "m.relax", *load, "-p", "Fails", "--reproducer", folder / "failed")
+    assert failed.exit_code == 1
     (reproducer,) = (folder / "failed/m.relax").iterdir()
-    status, out, error = process("reduce", reproducer, *load, "-o", folder / "reduced")
-    assert status == 0, error
+    result = command("reduce", reproducer, *load, "-o", folder / "reduced")
+    assert result.exit_code == 0, result.stderr
     (data,) = (folder / "reduced").glob("*.relax")
     reduced: Any = read(data)
     ADAPTER.verify(reduced)
-    assert [name for name, _ in ADAPTER.functions(reduced)] == ["first"], out
+    assert [name for name, _ in ADAPTER.functions(reduced)] == ["first"], result.stdout
     text = to_script(reduced)
     assert (text.count("R.exp("), text.count(" = R.")) == (1, 1), text
