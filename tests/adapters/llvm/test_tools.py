@@ -1,9 +1,8 @@
 """Tools on modules of LLVM: files, bisect, reduce, executors."""
 
 import random
-import sys
+from itertools import product
 from pathlib import Path
-from subprocess import run
 
 import pytest
 
@@ -13,7 +12,9 @@ from apass.adapters.llvm import Function, Module, load_module, save_bitcode, sav
 from apass.adapters.llvm.reductions import count_instructions
 from apass.executors import ProcessExecutor
 from apass.instruments import ReproducerInstrument
+from tests.helpers.command_line import apass as command
 from tests.helpers.llvm_modules import TEXTS, module
+from tests.helpers.rows import row
 
 pytestmark = pytest.mark.anyio
 
@@ -115,27 +116,29 @@ async def test_invalid_module_is_refused_and_reduced(tmp_path: Path) -> None:
 
 @pytest.mark.process
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["sum", "symbols", "library"])
-@pytest.mark.parametrize("pass_name", ["SROA", "InstCombine", "SimplifyCFG", "LoopRotate", "FunctionSimplification"])
-async def test_processes_give_the_same_text(name: str, pass_name: str) -> None:
-    pass_: apass.Pass[Module] = apass.get_pass(f"llvm.{pass_name}")
-    mod = module(name)
-    async with PassContext(executor=ProcessExecutor(workers=2)):
-        result = await pass_(mod)
-    assert result.text == (await pass_(mod)).text
+async def test_processes_give_the_same_text() -> None:
+    passes = ("SROA", "InstCombine", "SimplifyCFG", "LoopRotate", "FunctionSimplification")
+    executor = ProcessExecutor(workers=2)
+    for name, pass_name in product(("sum", "symbols", "library"), passes):
+        pass_: apass.Pass[Module] = apass.get_pass(f"llvm.{pass_name}")
+        mod = module(name)
+        with row((name, pass_name)):
+            async with PassContext(executor=executor):
+                result = await pass_(mod)
+            assert result.text == (await pass_(mod)).text
 
 
 @pytest.mark.process
 @pytest.mark.slow
-def test_commands_work_on_files(tmp_path: Path) -> None:
+def test_commands_work_on_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     for name in ("sum", "symbols"):
         (tmp_path / f"{name}.ll").write_text(TEXTS[name])
 
     def call(*arguments: str) -> str:
-        command = [sys.executable, "-m", "apass", *arguments]
-        done = run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr + done.stdout
-        return done.stdout
+        result = command(*arguments)
+        assert result.exit_code == 0, result.output
+        return result.stdout
 
     options = ["--verify", "changed", "--verify-outputs", "--report", "r.html", "--journal", "j", "--cache", "c.sqlite"]
     assert "2 of 2 models written" in call("opt", "sum.ll", "symbols.ll", "-o", "out", *options)
