@@ -123,10 +123,10 @@ async def test_pair_that_dies_fails_alone(comparisons: Comparisons) -> None:
 @pytest.mark.anyio
 async def test_time_limit_ends_only_its_pair(comparisons: Comparisons) -> None:
     pairs = {"first": pair(), "lead": pair(), "endless": pair(after=ENDLESS), "rest": pair(), "end": pair()}
-    await comparisons.run(pairs, time_limit=5.0)
+    await comparisons.run(pairs, time_limit=2.0)
     verdict = comparisons.verdicts.pop("endless")
     assert isinstance(verdict, Verdict)
-    assert (verdict.status, verdict.reason) == (Status.ONLY_BEFORE, "after: the evaluation took longer than 5 s")
+    assert (verdict.status, verdict.reason) == (Status.ONLY_BEFORE, "after: the evaluation took longer than 2 s")
     assert set(comparisons.statuses().values()) == {Status.EQUAL}
 
 
@@ -134,7 +134,7 @@ async def test_time_limit_ends_only_its_pair(comparisons: Comparisons) -> None:
 @pytest.mark.slow
 @pytest.mark.anyio
 async def test_slow_follower_gets_its_own_request(comparisons: Comparisons, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "MAX_FOLLOWER_SECONDS", 1.0)
+    monkeypatch.setattr(batches, "MAX_FOLLOWER_SECONDS", 0.5)
     slow = pair(after=ENDLESS)
 
     def on_start(item: Pair) -> None:
