@@ -11,6 +11,7 @@ import apass
 from apass.adapters.xdsl import ADAPTER
 from apass.adapters.xdsl.passes import FUNCTION_PASSES, XdslFunctionPass, XdslPass
 from apass.passes.registry import pass_documentation, pass_options
+from tests.helpers.rows import row
 from tests.helpers.xdsl_modules import CALLS, SIMPLE, SUMS, module, sums
 
 NAMES = sorted(Universe.get_multiverse().all_passes)
@@ -25,13 +26,14 @@ def test_every_pass_is_registered() -> None:
     }
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_pass_has_options_of_its_fields(name: str) -> None:
-    options = pass_options(f"xdsl.{name}")
-    required = {key for key, option in options.items() if option.default is option.empty}
-    assert required == Universe.get_multiverse().all_passes[name]().required_fields()
-    assert all(option.annotation is not option.empty for option in options.values())
-    assert isinstance(pass_documentation(f"xdsl.{name}"), str)
+def test_pass_has_options_of_its_fields() -> None:
+    for name in NAMES:
+        with row(name):
+            options = pass_options(f"xdsl.{name}")
+            required = {key for key, option in options.items() if option.default is option.empty}
+            assert required == Universe.get_multiverse().all_passes[name]().required_fields()
+            assert all(option.annotation is not option.empty for option in options.values())
+            assert isinstance(pass_documentation(f"xdsl.{name}"), str)
 
 
 def test_options_reach_the_pass() -> None:
