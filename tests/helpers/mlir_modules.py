@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,7 @@ def many_functions(count: int, operations: int = 20) -> MLIRModule:
     return MLIRModule("\n".join(lines) + "\n")
 
 
+@cache
 def mlir_opt(text: str, pipeline: str, *arguments: str) -> str:
     """Return what `mlir-opt` prints for a module, by default in local scope."""
     path = program()
