@@ -89,7 +89,7 @@ def test_relation_is_sound_for_symbolic_dimensions(name: str, data: st.DataObjec
 
 @pytest.mark.parametrize("name", sorted(CALLS))
 @given(data=st.data())
-@settings(max_examples=amount(2))
+@settings(max_examples=amount(2, least=1))
 def test_relation_waits_for_incomplete_types(name: str, data: st.DataObject) -> None:
     draw = Draw(data)
     call = draw_call(name, draw)
@@ -99,7 +99,7 @@ def test_relation_waits_for_incomplete_types(name: str, data: st.DataObject) -> 
 
 @pytest.mark.parametrize("name", sorted(CALLS))
 @given(data=st.data())
-@settings(max_examples=amount(3))
+@settings(max_examples=amount(3, least=1))
 def test_call_survives_printing_and_parsing(name: str, data: st.DataObject) -> None:
     draw = Draw(data)
     call = draw_call(name, draw)

@@ -78,7 +78,7 @@ def test_gradient_equals_finite_differences(case: Case) -> None:
 
 @pytest.mark.parametrize("name", DRAWN)
 @given(data=st.data())
-@settings(max_examples=amount(8))
+@settings(max_examples=amount(8, least=2))
 def test_gradient_of_random_call_equals_differences(name: str, data: st.DataObject) -> None:
     draw = _Doubles(data)
     call: Expr = draw_call(name, draw)
