@@ -16,7 +16,8 @@ from examples.relay_light_models import LIGHT, QUICK, draw_inputs, load_light_mo
 from tests.helpers.amounts import some
 from tests.relay.backend.round_trips import checker, run_model
 
-LARGE = sorted(path for path in LIGHT.glob("*.onnx") if path.stem not in QUICK)
+# The first have the most nodes and the fewest weights. Sixty million weights take longer than a thousand nodes.
+LARGE = sorted((path for path in LIGHT.glob("*.onnx") if path.stem not in QUICK), key=lambda path: -path.stat().st_size)
 
 
 def assert_equal_after_round_trip(path: Path) -> None:
@@ -48,6 +49,6 @@ def test_quick_network_is_equal_without_onnxruntime(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", some(LARGE), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", some(LARGE, least=2), ids=lambda path: path.stem)
 def test_light_network_is_equal_after_round_trip(path: Path) -> None:
     assert_equal_after_round_trip(path)
