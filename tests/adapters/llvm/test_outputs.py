@@ -1,5 +1,6 @@
 """Comparison of outputs: which functions run, and what is found."""
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from apass.adapters.llvm.checked_source import Checks
 from apass.adapters.llvm.outputs import Signature, compare_outputs, run_function, runnable, source_text
 from apass.adapters.llvm.skeleton import plain_name
 from tests.helpers.llvm_modules import TEXTS
+from tests.helpers.rows import row
 
 pytestmark = pytest.mark.anyio
 
@@ -223,29 +225,32 @@ CHECKED = {
 
 @pytest.mark.process
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CHECKED)
-@pytest.mark.parametrize("pipeline", ["llvm.O1", "llvm.O2,llvm.SCCP"])
-async def test_undefined_inputs_give_no_alarm(name: str, pipeline: str) -> None:
-    mod = Module.parse(CHECKED[name])
-    verdict = await compare_outputs(mod, await apass.parse_pipeline(pipeline)(mod))
-    assert (verdict.changed, verdict.text) == (False, "outputs equal: 1 of 1 functions ran on up to 8 inputs each")
+async def test_undefined_inputs_give_no_alarm() -> None:
+    for (name, text), pipeline in product(CHECKED.items(), ("llvm.O1", "llvm.O2,llvm.SCCP")):
+        mod = Module.parse(text)
+        verdict = await compare_outputs(mod, await apass.parse_pipeline(pipeline)(mod))
+        with row((name, pipeline)):
+            assert not verdict.changed
+            assert verdict.text == "outputs equal: 1 of 1 functions ran on up to 8 inputs each"
+
+
+CHANGES = [
+    ("enum", "30", "31", "@f(2) is 30 before, and 31 after"),
+    ("unset", "store i32 %d", "store i32 %c", "@f("),
+    ("factorial", "ret i32 1", "ret i32 2", "@f(0) is 1 before, and 2 after"),
+    ("narrow", "x, 2", "x, 3", "@f(0) is 0 before, and 1 after"),
+]
+"""The name of a text, a part of it, another part, and the difference."""
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(
-    ("name", "old", "new", "message"),
-    [
-        ("enum", "30", "31", "@f(2) is 30 before, and 31 after"),
-        ("unset", "store i32 %d", "store i32 %c", "@f("),
-        ("factorial", "ret i32 1", "ret i32 2", "@f(0) is 1 before, and 2 after"),
-        ("narrow", "x, 2", "x, 3", "@f(0) is 0 before, and 1 after"),
-    ],
-)
-async def test_changes_at_defined_inputs_are_found(name: str, old: str, new: str, message: str) -> None:
-    text = CHECKED[name]
-    verdict = await compare_outputs(Module.parse(text), Module.parse(text.replace(old, new)))
-    assert verdict.changed
-    assert verdict.text.startswith(f"outputs changed: {message}")
+async def test_changes_at_defined_inputs_are_found() -> None:
+    for name, old, new, message in CHANGES:
+        text = CHECKED[name]
+        verdict = await compare_outputs(Module.parse(text), Module.parse(text.replace(old, new)))
+        with row(name):
+            assert verdict.changed
+            assert verdict.text.startswith(f"outputs changed: {message}")
 
 
 def results(text: str, rows: list[tuple[float, ...]], token: str = "@f") -> list[float | None]:
