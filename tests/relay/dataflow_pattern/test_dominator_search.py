@@ -18,8 +18,6 @@ from apass.relay.op.nn.activation import relu
 from apass.relay.op.nn.conv.conv import conv2d
 from tests.helpers.counting import calls_of
 
-pytestmark = pytest.mark.slow
-
 X, W = var("x"), var("w")
 RELU, TANH, CONV, ADD = (is_op(name) for name in ("nn.relu", "tanh", "nn.conv2d", "add"))
 
@@ -92,5 +90,5 @@ def work_without_a_match(pattern: DFPattern, expr: Expr) -> int:
     ],
 )
 def test_long_path_without_parent_is_followed_once(pattern: DFPattern, bottom: Expr) -> None:
-    short, long = (work_without_a_match(pattern, chain(length, bottom)) for length in (2_000, 16_000))
+    short, long = (work_without_a_match(pattern, chain(length, bottom)) for length in (500, 4_000))
     assert long < 9 * short, "eight times the length is eight times the work, not sixty-four times"
