@@ -8,6 +8,7 @@ from apass.relay.errors import ParseError, TextLimitError, TypeInferenceError
 from apass.relay.integration.adapter import ADAPTER
 from apass.relay.text.parsing.reader import read_module
 from apass.relay.type_inference.infer import infer_module
+from tests.helpers.amounts import levels
 
 DEPTH = 50
 
@@ -67,8 +68,7 @@ def test_type_parameters_in_scope_are_limited() -> None:
     read_module(f"def @main[{params}](%x: A0) {{ %x }} def @other[{params}](%x: A0) {{ %x }}")
 
 
-@pytest.mark.slow
 def test_types_nested_deeply_round_trip() -> None:
-    depth = 100_000
+    depth = levels(100_000)
     mod = read_module(f"def @main(%x: {'fn(' * depth}int32{') -> (int32,)' * depth}) {{ %x }}")
     assert ADAPTER.equal(ADAPTER.loads(ADAPTER.dumps(mod)), mod)

@@ -258,7 +258,7 @@ def test_deep_program_is_converted(body: Callable[[Expr], Expr]) -> None:
 
 def test_deep_function_type_is_converted() -> None:
     ty: Type = scalar_type("int32")
-    for _ in range(3_000):
+    for _ in range(levels(3_000)):
         ty = FuncType([ty], scalar_type("int32"))
     func = to_cps(Function([var("f", ty)], const(1)))
     assert str(func.ret_type) == "answer"

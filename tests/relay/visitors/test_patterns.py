@@ -74,7 +74,7 @@ def test_deep_pattern_is_no_recursion() -> None:
 
 
 def test_deep_pattern_has_text_json_and_type() -> None:
-    typed = infer_module(rest_of_list(3000))
+    typed = infer_module(rest_of_list(levels(3_000)))
     assert structural_equal(parse(typed.astext()), typed)
     assert structural_equal(load_json(save_json(typed)), typed)
 
@@ -82,9 +82,9 @@ def test_deep_pattern_has_text_json_and_type() -> None:
 @pytest.mark.parametrize("name", ["DeadCodeElimination", "Inline", "LambdaLift", "PartialEvaluate", "ToANormalForm"])
 @pytest.mark.anyio
 async def test_passes_rewrite_deep_pattern(name: str) -> None:
-    result = await getattr(transform, name)()(rest_of_list(3000))
+    result = await getattr(transform, name)()(rest_of_list(levels(3_000)))
     values = NIL()
-    for number in range(3001):
+    for number in range(levels(3_000) + 1):
         values = CONS(const(number), values)
     result["rest"] = result["main"]
     result["main"] = Function([], result.get_global_var("rest")(values))
