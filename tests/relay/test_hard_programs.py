@@ -18,8 +18,6 @@ from tests.helpers.relay.pass_names import COMPOSABLE, EXACT
 from tests.helpers.rows import row
 from tests.relay.hard_programs import HARD_PROGRAMS
 
-pytestmark = pytest.mark.slow
-
 OPTIONS: dict[str, dict[str, object]] = {
     "SplitArgs": {"max_function_args": 2},
     "AnnotateTarget": {"targets": ["none"]},

@@ -21,7 +21,6 @@ from tests.helpers.kept_files import kept_folder
 from tests.helpers.llvm_modules import TEXTS, by_function, by_itself, prepared
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.process,
     pytest.mark.skipif(shutil.which("clang-22") is None, reason="needs clang-22"),
 ]
@@ -113,6 +112,7 @@ def part(sqlite: Module) -> Module:
     return only(sqlite, list(sqlite.functions)[::16])
 
 
+@pytest.mark.slow
 def test_all_functions_give_the_text_of_llvmlite(sqlite: Module) -> None:
     assert len(sqlite.functions) > 2500
     mod = only(sqlite, some(list(sqlite.functions)))
@@ -120,6 +120,7 @@ def test_all_functions_give_the_text_of_llvmlite(sqlite: Module) -> None:
     assert result.text == by_itself(mod.text, function_passes()["SROA"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("context", [apass.PassContext, by_function])
 def test_function_passes_give_the_text_of_llvmlite(part: Module, context: Callable[[], apass.PassContext]) -> None:
     mod = part
@@ -129,12 +130,14 @@ def test_function_passes_give_the_text_of_llvmlite(part: Module, context: Callab
         mod = result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["O1", "Oz"])
 def test_pipeline_gives_the_text_of_opt(part: Module, level: str) -> None:
     result = apass.run(apass.get_pass(f"llvm.{level}", **OPTIONS[level]), part)
     assert comparable(result.text) == by_opt(prepared(part.text, level), f"default<{level}>")
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_processes_give_the_text_of_llvmlite(part: Module) -> None:
     async with apass.PassContext(executor=ProcessExecutor(workers=2)):

@@ -251,6 +251,7 @@ async def test_logged_error_becomes_a_warning_diagnostic(capfd: pytest.CaptureFi
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_log_is_printed_only_outside_of_apass() -> None:
     code = f"""
 import apass, logging

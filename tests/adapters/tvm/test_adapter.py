@@ -95,6 +95,8 @@ def test_equal_ignores_names_of_variables_only() -> None:
     assert not ADAPTER.equal(mod, mod["first"])
 
 
+@pytest.mark.process
+@pytest.mark.slow
 def test_fingerprint_is_the_same_in_another_process() -> None:
     code = (
         "from apass.adapters.tvm import ADAPTER; from tests.helpers.tvm_modules import mixed, shared; "
@@ -187,6 +189,7 @@ def test_file_that_crashes_tvm_is_an_error(kind: str, field: str, other: str, tm
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_file_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "m.relax"
     path.write_bytes(ADAPTER.dumps(mixed()))

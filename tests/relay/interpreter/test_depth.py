@@ -18,8 +18,6 @@ from apass.relay.op.elementwise.compare import equal
 from tests.helpers.amounts import levels
 from tests.helpers.relay.evaluation import CONS, ONE, X, count_down, plain
 
-pytestmark = pytest.mark.slow
-
 
 def nesting(value: Value) -> int:
     """Return the nesting depth of tuples, cells and values of data types."""

@@ -20,8 +20,6 @@ from tests.helpers.amounts import amount
 from tests.relay.op.drawn import Draw, inputs_of, result_of, type_of
 from tests.relay.op.drawn_calls import CALLS, draw_call
 
-pytestmark = pytest.mark.slow
-
 
 def _relation_result(name: str, types: Sequence[Type], attrs: object) -> Type | None:
     """Return the result type that an operator's relation returns."""

@@ -21,8 +21,6 @@ from apass.relay.testing.programs import Program, programs
 from apass.relay.type_inference.infer import infer_module
 from tests.helpers.amounts import amount, levels
 
-pytestmark = pytest.mark.slow
-
 PASSES: dict[str, tuple[str, dict[str, object]]] = {
     "DeadCodeElimination": ("DeadCodeElimination", {}),
     "DeadCodeElimination inline_once": ("DeadCodeElimination", {"inline_once": True}),
