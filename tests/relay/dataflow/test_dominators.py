@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apass.relay.dataflow.dominators import NOWHERE, DominatorTree
+from tests.helpers.amounts import amount
 
 Users = list[list[int]]
 
@@ -91,10 +92,9 @@ def test_meet_returns_nearest_common_ancestor(users: Users, left: int, right: in
     assert build(users, {}).meet(left, right)[0] == min(above[0] & above[1], default=NOWHERE)
 
 
-@pytest.mark.slow
 def test_ladder_does_not_take_quadratic_time() -> None:
     """Test two chains with a rung at each step, whose sides meet only at the end."""
-    length = 100_000
+    length = amount(100_000)
     tree = DominatorTree(2 * length + 1)
     end = 2 * length
     tree.attach(end, NOWHERE)

@@ -14,7 +14,7 @@ from apass.relay.function import Function
 from apass.relay.ir.expr import const
 from apass.relay.structural.equality import assert_structural_equal, fingerprint, structural_equal
 from apass.relay.testing.programs import Program, programs
-from tests.helpers.amounts import amount
+from tests.helpers.amounts import amount, levels
 from tests.helpers.relay.comparing import FLOAT, OP, Copier, F, chain, equal, lets
 
 
@@ -41,12 +41,12 @@ def test_assertion_shows_difference_in_sharing() -> None:
         assert_structural_equal(Tuple([shared, shared]), Tuple([shared, Call(F, [x])]))
 
 
-@pytest.mark.slow
 def test_assertion_shows_nearest_ancestors_of_difference() -> None:
+    depth = levels(200_000)
     with pytest.raises(
         ValueError, match=r"\(within Call > Call > Call > Call > Call\):\nlhs: .*int32.*\n.*\nrhs: .*float32"
     ):
-        assert_structural_equal(chain(200_000, const(1)), chain(200_000, const(1.0)))
+        assert_structural_equal(chain(depth, const(1)), chain(depth, const(1.0)))
 
 
 def test_fingerprint_depends_on_free_variable_names() -> None:
@@ -106,8 +106,9 @@ def test_fingerprint_is_same_in_every_process() -> None:
     assert outputs == {f"{expected}\n"}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("make", [lambda: Function([x := Var("x")], chain(200_000, x)), lambda: lets(50_000)])
+@pytest.mark.parametrize(
+    "make", [lambda: Function([x := Var("x")], chain(levels(200_000), x)), lambda: lets(levels(50_000))]
+)
 def test_deep_programs_are_compared(make: Callable[[], Expr]) -> None:
     lhs, rhs = make(), make()
     assert structural_equal(lhs, rhs)

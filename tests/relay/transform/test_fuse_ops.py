@@ -22,7 +22,7 @@ from apass.relay.testing.programs import Program, programs
 from apass.relay.transform.fuse_ops.defuse import DefuseOps, defuse_ops
 from apass.relay.transform.fuse_ops.fuse_ops import FuseOps, fuse_ops
 from apass.relay.type_inference.infer import infer_function, infer_module
-from tests.helpers.amounts import amount
+from tests.helpers.amounts import amount, levels
 
 HEADER = '#[version = "0.0.5"]\n'
 
@@ -334,8 +334,9 @@ def lets(length: int) -> Expr:
     return Function([x], expr)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("expr", "count"), [(calls(50_000), 50_000 / 256), (lets(10_000), 10_000)])
+@pytest.mark.parametrize(
+    ("expr", "count"), [(calls(levels(50_000)), levels(50_000) / 256), (lets(levels(10_000)), levels(10_000))]
+)
 def test_deep_programs_are_fused(expr: Function, count: float) -> None:
     func = infer_function(expr, IRModule())
     result = fuse_ops(func)

@@ -7,6 +7,7 @@ import pytest
 from apass.relay.adt import Constructor
 from apass.relay.expr import Call, Constant, Expr, GlobalVar, If, Let, Op, Tuple, TupleGetItem, Var
 from apass.relay.expr_functor import ExprFunctor, ExprMutator, ExprVisitor
+from tests.helpers.amounts import levels
 from tests.helpers.relay.walked import F, G, Identity, Rename, SuperMutator, X, Y, chain, every_kind, lets
 
 
@@ -228,7 +229,6 @@ def nested_ifs(length: int) -> Expr:
     return expr
 
 
-@pytest.mark.slow
 def test_scopes_first_visits_children_of_scopes_first() -> None:
     class Fold(ExprMutator, scopes_first=True):
         def visit_if(self, ite: If) -> Expr:
@@ -284,29 +284,25 @@ def test_visitor_visits_every_kind_of_child() -> None:
 @pytest.fixture(scope="module", params=["calls", "lets"])
 def deep(request: pytest.FixtureRequest) -> Expr:
     """Return an expression far deeper than Python's recursion limit."""
-    return chain(200_000) if request.param == "calls" else lets(50_000)
+    return chain(levels(200_000)) if request.param == "calls" else lets(levels(50_000))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mutator", [Identity, SuperMutator])
 def test_mutator_accepts_deep_expression(mutator: Callable[[], ExprMutator], deep: Expr) -> None:
     assert mutator().visit(deep) is deep
 
 
-@pytest.mark.slow
 def test_visitor_accepts_deep_expression(deep: Expr) -> None:
     visitor = SuperVisitor()
     visitor.visit(deep)
     assert visitor.count == sum(isinstance(node, Call) for node in visitor.memo_map)
-    assert visitor.count >= 50_000
+    assert visitor.count >= levels(50_000)
 
 
-@pytest.mark.slow
 def test_mutator_propagates_change_through_deep_expression(deep: Expr) -> None:
     assert Rename().visit(deep) is not deep
 
 
-@pytest.mark.slow
 def test_overridden_visit_accepts_deep_expression(deep: Expr) -> None:
     class Count(ExprVisitor):
         count = 0
