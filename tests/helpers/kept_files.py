@@ -1,4 +1,4 @@
-"""Files that tests keep between runs: downloads, and results that take long to compute."""
+"""Files that tests keep between runs: downloads and slow results."""
 
 import os
 from collections.abc import Callable
@@ -8,7 +8,10 @@ __all__ = ["kept", "kept_folder"]
 
 
 def kept_folder() -> Path:
-    """Return the folder: `APASS_TEST_DOWNLOADS`, or one in the cache folder of the user."""
+    """Return the folder of the kept files.
+
+    It is `APASS_TEST_DOWNLOADS`, or by default `apass-tests` in the cache folder of the user.
+    """
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "apass-tests"
     folder = Path(os.environ.get("APASS_TEST_DOWNLOADS", cache))
     folder.mkdir(parents=True, exist_ok=True)

@@ -64,14 +64,20 @@ def endless() -> ir.Model:
 
 
 def corpus() -> list[Callable[[], Case]]:
-    """Return the functions that load real models with data. The large networks are left out."""
+    """Return the functions that load real models with data.
+
+    The large networks are left out.
+    """
     generated = [partial(load_node_case, case) for case in node_cases()]
     return [*generated, *(source.load for source in file_cases() if not source.name.startswith(f"{HEAVY}/"))]
 
 
 @cache
 def spread() -> tuple[Case, ...]:
-    """Return real models with data, spread over the corpus: eighty in a deep run, one in twenty-five."""
+    """Return real models with data, spread over the corpus.
+
+    In a deep run they are eighty, one in twenty-five.
+    """
     count, loads = amount(80, least=25), corpus()
     return tuple(load() for load in loads[:: len(loads) // count][:count])
 

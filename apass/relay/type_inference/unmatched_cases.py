@@ -67,9 +67,10 @@ def unmatched_cases(match: Match, mod: IRModule | None = None) -> list[Pattern]:
 
 
 def _by_head(patterns: Sequence[Pattern]) -> tuple[Mapping[object, Sequence[Pattern]], Sequence[Pattern]]:
-    """Return the patterns that may match each head, in order, and those that match any head.
+    """Return the patterns that may match each head, and those that match any.
 
-    Without this table, a match with a clause for each of n constructors would take time proportional to n².
+    They keep their order. Without this table, a match with a clause for each of n constructors would take time
+    proportional to n².
     """
     by_head: dict[object, list[Pattern]] = {}
     headless: list[Pattern] = []

@@ -40,7 +40,7 @@ set of addresses: in 60 runs of TVM over one and the same module, the parameters
 
 
 def models() -> dict[str, IRModule]:
-    """Return the modules that TVM imports from the share of ONNX's test data that this run takes."""
+    """Return the modules that TVM imports from a share of ONNX's test data."""
     found: dict[str, IRModule] = {}
     for path in some(sorted(ONNX_MODELS.glob("*/**/*.onnx"))):
         mod = from_onnx(path)
