@@ -96,6 +96,7 @@ def change(private: Module) -> None:
     private["another"] = 1
 
 
+@pytest.mark.slow
 @given(st.lists(modules(ADAPTER), min_size=1, max_size=3))
 def test_laws_of_adapters_hold(mods: list[Module]) -> None:
     check_adapter(ADAPTER, mods, mutate=change)

@@ -43,6 +43,7 @@ def test_core_names_neither_relay_nor_onnx(folder: str) -> None:
     assert lines == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("client", OWN)
 def test_client_imports_only_public_names(client: str) -> None:
     private = {
@@ -68,6 +69,7 @@ def test_declared_plugins_can_be_loaded(group: str) -> None:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_relay_is_available_after_import_apass() -> None:
     code = "import apass, sys; print('numpy' in sys.modules, apass.relay.__name__, apass.__version__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -64,6 +64,7 @@ def test_every_module_has_a_floor(package: str, floors: tuple[str, ...]) -> None
     assert [name for name in inside if floor_of(name, package, floors) < 0] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("package", "floors"), [("", FLOORS), ("relay", RELAY_FLOORS)])
 def test_folder_imports_only_from_floors_above(package: str, floors: tuple[str, ...]) -> None:
     assert forbidden_imports(package, floors) == []
@@ -109,6 +110,7 @@ def test_roots_hold_only_the_listed_modules() -> None:
     assert {name.removeprefix("relay.") for name in set(roots[1]) - FOLDERS} == {*tvm.split(), "type_functor"}
 
 
+@pytest.mark.slow
 def test_only_listed_modules_import_late() -> None:
     found = {name: tuple(sorted(late_imports(name))) for name in MODULES if late_imports(name)}
     # Remove what is gone. Before adding an entry, move the import to the top, or the code to where it is used.
@@ -132,6 +134,7 @@ def test_late_import_has_a_reason(name: str) -> None:
         assert lines[before].strip().startswith("#"), f"{name}:{line + 1}: write the reason in a comment"
 
 
+@pytest.mark.slow
 def test_module_imports_are_visible_and_loop_independent() -> None:
     offences: dict[str, set[str]] = {}
     for name in MODULES:
@@ -154,6 +157,7 @@ def test_no_module_imports_from_test_module() -> None:
     ] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("heading", "floors"), [("### Floors of `apass`", FLOORS), ("### Rooms of Relay", RELAY_FLOORS)]
 )

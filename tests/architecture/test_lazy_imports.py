@@ -139,6 +139,7 @@ def test_service_needs_no_library_of_external_helpers() -> None:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_star_import_gives_every_public_name() -> None:
     code = "from apass import *\nimport apass\nassert {name for name in apass.__all__} <= set(globals())"
     loaded = set(loaded_by(code))

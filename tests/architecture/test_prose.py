@@ -18,6 +18,7 @@ def breaches(path: Path) -> list[str]:
     return [str(found) for file in own for found in check_file(file)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in PACKAGES if name != "__pycache__"])
 def test_package_follows_rules_of_prose(name: str) -> None:
     assert breaches(ROOT / "apass" / name) == []
@@ -28,6 +29,7 @@ def test_pages_follow_rules_of_prose(name: str) -> None:
     assert breaches(ROOT / name) == []
 
 
+@pytest.mark.slow
 def test_tests_follow_rules_of_prose() -> None:
     assert breaches(ROOT / "tests") == []
 

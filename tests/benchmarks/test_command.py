@@ -12,7 +12,7 @@ from benchmarks.area import selects
 from tests.helpers import benchmark_samples
 from tests.helpers.repository import ROOT
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = pytest.mark.process
 
 SAMPLES = {"tests.helpers.benchmark_samples": ()}
 
@@ -51,6 +51,7 @@ def test_patterns_select_files_and_functions(only: list[str] | None, selected: l
     assert [name for name in names if selects(only, *name.split("."))] == selected
 
 
+@pytest.mark.slow
 def test_document_has_machine_calibration_and_rows(tmp_path: Path) -> None:
     status, document = run(tmp_path, "--only=benchmark_samples.s*", "--backend=both")
     assert status == 0  # although a bound does not hold
@@ -71,6 +72,7 @@ def test_document_has_machine_calibration_and_rows(tmp_path: Path) -> None:
     assert sleep["spread"] >= 0
 
 
+@pytest.mark.slow
 def test_raising_benchmark_is_reported(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     status, document = run(tmp_path, "--only=*.raising", "--only=*.sizes")
     output = capfd.readouterr()
@@ -80,11 +82,13 @@ def test_raising_benchmark_is_reported(tmp_path: Path, capfd: pytest.CaptureFixt
     assert output.out.endswith("raised: benchmark_samples.raising\n")
 
 
+@pytest.mark.slow
 def test_file_that_cannot_run_is_reported(capfd: pytest.CaptureFixture[str]) -> None:
     assert main([], {"benchmarks.no_such_file": ()}) == 1
     assert capfd.readouterr().out.endswith("raised: no_such_file, exit status 1\n")
 
 
+@pytest.mark.slow
 def test_missing_libraries_are_named_at_the_end(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     status, document = run(tmp_path, "--only=*.lacking")
     assert (status, document["left_out"]) == (0, {"benchmark_samples.lacking": ["no_such_library"]})
@@ -93,6 +97,7 @@ def test_missing_libraries_are_named_at_the_end(tmp_path: Path, capfd: pytest.Ca
     assert capfd.readouterr().out.endswith(line)
 
 
+@pytest.mark.slow
 def test_table_without_rich_is_plain(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     def find_nothing(name: str) -> None: ...
 
@@ -110,11 +115,13 @@ def test_quick_runs_the_subset_with_few_rounds(capfd: pytest.CaptureFixture[str]
     assert [line.split()[0] for line in capfd.readouterr().out.splitlines()[2:]] == ["sleep"]
 
 
+@pytest.mark.slow
 def test_rounds_replace_those_of_the_benchmark(capfd: pytest.CaptureFixture[str]) -> None:
     assert area.main("samples.py", benchmark_samples.BENCHMARKS, ["--only=samples.sizes", "--rounds=2"]) == 0
     assert capfd.readouterr().out.splitlines()[-1].split() == ["rounds", "2", "rounds"]
 
 
+@pytest.mark.slow
 def test_smallest_real_row_has_its_bound(backend: str, tmp_path: Path) -> None:
     file = tmp_path / "table.json"
     assert main(["--only=runner.memory", f"--backend={backend}", f"--json={file}"]) == 0

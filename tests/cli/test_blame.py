@@ -7,7 +7,7 @@ import pytest
 
 from tests.helpers.command_line import run_in as run
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = pytest.mark.process
 
 PASSES = """
 import apass
@@ -71,6 +71,7 @@ def blame(folder: Path, *arguments: str) -> tuple[int, str, str]:
     return run(folder, "blame", "model.relay", *pipeline, *arguments)
 
 
+@pytest.mark.slow
 def test_broken_node_names_its_pass(backend: str, tmp_path: Path) -> None:
     status, output, errors = blame(tmp_path, "--node", "%z", "--backend", backend)
     assert (status, errors) == (0, "")

@@ -10,7 +10,7 @@ from apass.cli.compare import ORIGINAL
 from tests.helpers.command_line import apass, program, script, write_model
 from tests.helpers.folders import files
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = pytest.mark.process
 
 
 def rows_of(text: str, pipeline: str) -> list[list[str]]:
@@ -88,6 +88,7 @@ async def hold(mod, ctx):
 """
 
 
+@pytest.mark.slow
 def test_interrupt_prints_totals_of_finished_models(tmp_path: Path, backend: str) -> None:
     write_model(tmp_path / "a.onnx")
     write_model(tmp_path / "b.onnx")

@@ -11,7 +11,6 @@ from tests.helpers.folders import files
 
 pytestmark = [
     pytest.mark.process,
-    pytest.mark.slow,
     pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals"),
 ]
 
@@ -70,6 +69,7 @@ def opt(pipeline: str, *options: str) -> list[str]:
 FAULT = ["reproducer.json", "traceback.txt"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options", "number"), [("Fault", (), signal.SIGSEGV), ("Abort", ("--crash-safe",), signal.SIGABRT)]
 )
@@ -91,6 +91,7 @@ def test_next_start_finds_input_of_crashed_pass(folder: Path, name: str, options
     assert run_in(folder, *opt("onnx.IdentityElimination"))[2] == ""
 
 
+@pytest.mark.slow
 def test_crashed_input_is_reduced(folder: Path) -> None:
     assert run_in(folder, *opt("Fault"))[0] == -signal.SIGSEGV
     run_in(folder, *opt("onnx.IdentityElimination"))
@@ -108,6 +109,7 @@ def test_killed_hang_leaves_input(folder: Path) -> None:
     assert error.startswith("apass: the process of an earlier run ended during pass Hang on m.onnx\n")
 
 
+@pytest.mark.slow
 def test_lost_worker_names_the_pass(folder: Path) -> None:
     status, out, _ = run_in(folder, *opt("onnx.IdentityElimination,Fault", "--executor", "process"))
     assert status == 1

@@ -14,7 +14,7 @@ import pytest
 from tests.helpers.command_line import apass, process, script, write_model
 from tests.helpers.folders import files
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = pytest.mark.process
 
 NAMES = ("a.onnx", "b.onnx", "bad.onnx", "c.onnx", "d.onnx", "e.onnx")
 TWO_CORES = "import apass.cli.commands.opt as opt; opt.usable_cores = lambda: 2"
@@ -33,6 +33,7 @@ def table(output: str) -> list[str]:
     return [re.sub(r" +\d+\.\d+ +", " ", line).strip() for line in output.splitlines()]
 
 
+@pytest.mark.slow
 def test_all_cores_write_the_files_of_one_loop(tmp_path: Path, backend: str) -> None:
     source, options = models(tmp_path / "in", 70), ("--backend", backend)
     one = process("opt", source, "-o", tmp_path / "one", "--executor", "loop", *options)
@@ -47,6 +48,7 @@ def test_all_cores_write_the_files_of_one_loop(tmp_path: Path, backend: str) -> 
         assert (tmp_path / "all" / name).read_bytes() == (tmp_path / "workers" / name).read_bytes() == expected
 
 
+@pytest.mark.slow
 def test_many_models_use_worker_by_default(tmp_path: Path) -> None:
     environment = (
         "import os\n"
@@ -59,6 +61,7 @@ def test_many_models_use_worker_by_default(tmp_path: Path) -> None:
     assert (status, out.splitlines()[-1].split(",")[0]) == (0, "64 of 64 models written")
 
 
+@pytest.mark.slow
 def test_lost_worker_fails_its_file_only(tmp_path: Path) -> None:
     arguments = ("opt", models(tmp_path / "in"), "-o", tmp_path / "out", "--executor", "process")
     status, out, err = process(*arguments, "-p", "onnx.IdentityElimination,DieOnBad", body=PASSES)
@@ -68,6 +71,7 @@ def test_lost_worker_fails_its_file_only(tmp_path: Path) -> None:
     assert files(tmp_path / "out") == [name for name in NAMES if name != "bad.onnx"]
 
 
+@pytest.mark.slow
 def test_failed_file_keeps_error_and_notes(tmp_path: Path) -> None:
     arguments = ("opt", models(tmp_path / "in"), "-o", tmp_path / "out", "-p", "onnx.IdentityElimination,FailOnBad")
     status, out, err = process(*arguments, "--executor", "process", body=PASSES)
@@ -77,6 +81,7 @@ def test_failed_file_keeps_error_and_notes(tmp_path: Path) -> None:
     assert out[out.index("failed bad.onnx") :] == expected[expected.index("failed bad.onnx") :]
 
 
+@pytest.mark.slow
 def test_output_of_passes_goes_to_standard_error(tmp_path: Path) -> None:
     options = ("-o", tmp_path / "out", "-p", "PrintTwice", "--executor", "process")
     status, out, err = process(
@@ -88,6 +93,7 @@ def test_output_of_passes_goes_to_standard_error(tmp_path: Path) -> None:
     assert process("opt", tmp_path / "in" / "a.onnx", *options, body=PASSES)[2] == "out\nerr\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", [(), ("--timing",), ("--timeout", 300)])
 def test_cache_is_used(tmp_path: Path, option: tuple[object, ...]) -> None:
     cache = ("--cache", tmp_path / "results.db")
@@ -99,6 +105,7 @@ def test_cache_is_used(tmp_path: Path, option: tuple[object, ...]) -> None:
     assert apass("cache", "info", *cache).stdout == stored
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", [("--journal", "run.journal"), ("--in-place",)])
 def test_one_process_replaces_models_and_keeps_journals(tmp_path: Path, option: tuple[str, ...]) -> None:
     arguments = ("opt", models(tmp_path / "in"), *option, "-p", "onnx.IdentityElimination,DieOnBad")
@@ -109,6 +116,7 @@ def test_one_process_replaces_models_and_keeps_journals(tmp_path: Path, option: 
     assert (status, "WorkerLostError: pass 'sequential' lost two workers" in out) == (1, True), out
 
 
+@pytest.mark.slow
 def test_pass_of_the_program_runs_here(tmp_path: Path) -> None:
     local = (
         "from apass.passes.decorators import module_pass\n"
@@ -122,6 +130,7 @@ def test_pass_of_the_program_runs_here(tmp_path: Path) -> None:
     assert (status, "importing __main__ in a worker did not register it" in out) == (1, True), (out, err)
 
 
+@pytest.mark.slow
 def test_interrupt_leaves_no_temporary_files(tmp_path: Path, backend: str) -> None:
     arguments = ("opt", models(tmp_path / "in"), "-o", tmp_path / "out", "-p", "onnx.IdentityElimination,HoldBad")
     with script(PASSES, (*arguments, "--executor", "process", "--backend", backend)) as running:
@@ -149,6 +158,7 @@ def test_interrupt_while_workers_start_is_one_line(tmp_path: Path, backend: str)
     assert (status, err) == (130, "apass: interrupted; all files written so far are complete\n")
 
 
+@pytest.mark.slow
 def test_closed_streams_do_not_disturb_workers(tmp_path: Path) -> None:
     arguments = ["opt", models(tmp_path / "in"), "-o", tmp_path / "out", "--executor", "process"]
     command = shlex.join(map(str, [sys.executable, "-m", "apass", *arguments]))
@@ -156,6 +166,7 @@ def test_closed_streams_do_not_disturb_workers(tmp_path: Path) -> None:
     assert files(tmp_path / "out") == list(NAMES)
 
 
+@pytest.mark.slow
 def test_closed_pipe_ends_without_traceback(tmp_path: Path) -> None:
     arguments = ["opt", models(tmp_path / "in"), "-o", tmp_path / "out", "--executor", "process"]
     command = [sys.executable, "-m", "apass", *map(str, arguments)]
@@ -166,6 +177,7 @@ def test_closed_pipe_ends_without_traceback(tmp_path: Path) -> None:
         assert "Traceback" not in running.stderr.read()
 
 
+@pytest.mark.slow
 def test_unguarded_program_fails_with_advice(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text("from apass.cli import main\nmain()\n")

@@ -9,7 +9,7 @@ import pytest
 from tests.helpers.command_line import fresh_process, nodes_of, process, script, write_model
 from tests.helpers.folders import files
 
-pytestmark = [pytest.mark.both_loops, pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.both_loops, pytest.mark.process]
 
 HOLD_PASS = """
 import time
@@ -35,6 +35,7 @@ PROCESSES = ProcessExecutor(workers=2)
 """Registers a pass that never ends for one module. One of its workers is busy, the other is idle."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signal_leaves_only_complete_files_and_no_process(tmp_path: Path, backend: str, number: int) -> None:
     for name in ("a.onnx", "b.onnx", "c.onnx"):
@@ -97,6 +98,7 @@ PATIENT_PASS = BLOCKING_PASS.replace("GRACE = 0.5", "GRACE = 600").replace(
 """Registers a pass that holds the event loop, and prints when it was interrupted once."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", [BUSY_PASS, BLOCKING_PASS], ids=["thread", "event loop"])
 def test_interrupt_does_not_wait_for_busy_passes(tmp_path: Path, backend: str, body: str) -> None:
     arguments = ("opt", write_model(tmp_path / "m.onnx"), "-p", "Busy", "--backend", backend)
@@ -142,6 +144,7 @@ from apass.__main__ import main
 """Sends the signal of Ctrl-C to the process when it imports a module."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "message"),
     [
@@ -161,6 +164,7 @@ def test_interrupt_during_import_has_no_traceback(module: str, message: str, tmp
     assert files(tmp_path) == ["m.onnx"]
 
 
+@pytest.mark.slow
 def test_interrupt_after_the_end_keeps_the_status(tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx")
     end = "import atexit, os, signal; atexit.register(os.kill, os.getpid(), signal.SIGINT)"

@@ -13,7 +13,7 @@ import pytest
 
 from tests.helpers.repository import ROOT
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = pytest.mark.process
 
 SOURCE = ROOT / "examples/python_ast/python_ir.py"
 PROGRAM = """import os
@@ -103,6 +103,7 @@ def run(
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_opt_writes_optimized_programs(program: Path, folder: Path) -> None:
     status, out, error = run(program, folder, "opt", "p.py", "-o", "o.py", "--verify-outputs", "--verify=always")
     assert (status, error, (folder / "o.py").read_text()) == (0, "", RESULT)
@@ -110,11 +111,13 @@ def test_opt_writes_optimized_programs(program: Path, folder: Path) -> None:
     assert "outputs equal" in out
 
 
+@pytest.mark.slow
 def test_opt_reads_and_writes_streams(program: Path, folder: Path) -> None:
     arguments = ("opt", "-", "--from", "py", "-o", "-", "-q")
     assert run(program, folder, *arguments, text=PROGRAM) == (0, RESULT, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", ["process", "thread"])
 def test_executors_run_its_passes(program: Path, folder: Path, executor: str) -> None:
     status, _, error = run(program, folder, "opt", "p.py", "-o", "o.py", "--executor", executor, "--timeout", "60")
@@ -131,6 +134,7 @@ def test_worker_processes_read_and_write_its_files(program: Path, folder: Path) 
     assert {path.read_text() for path in (folder / "out").iterdir()} == {RESULT}
 
 
+@pytest.mark.slow
 def test_journal_and_cache_work_on_it(program: Path, folder: Path) -> None:
     arguments = ("opt", "p.py", "-o", "o.py", "--journal", "j", "--cache", "c.db", "--output-format", "json", "-q")
     first, second = (json.loads(run(program, folder, *arguments)[1]) for _ in range(2))
@@ -140,6 +144,7 @@ def test_journal_and_cache_work_on_it(program: Path, folder: Path) -> None:
     assert (third["outcome"], (folder / "o.py").read_text()) == ("changed", RESULT)
 
 
+@pytest.mark.slow
 def test_report_and_dumps_show_it(program: Path, folder: Path) -> None:
     arguments = ("opt", "p.py", "-o", "o.py", "--report", "r.html", "--dump-ir", "dumps", "--print-changed")
     status, out, _ = run(program, folder, *arguments)
@@ -148,6 +153,7 @@ def test_report_and_dumps_show_it(program: Path, folder: Path) -> None:
     assert any(path.suffix == ".py" or path.is_file() for path in (folder / "dumps").rglob("*"))
 
 
+@pytest.mark.slow
 def test_plan_and_passes_know_it(program: Path, folder: Path) -> None:
     planned = "run    sequential\nrun      python.FoldConstants\nrun      python.RemoveAsserts\n"
     assert run(program, folder, "plan", "p.py") == (
@@ -164,12 +170,14 @@ def test_plan_and_passes_know_it(program: Path, folder: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_bisect_finds_its_pass(program: Path, folder: Path) -> None:
     status, out, error = run(program, folder, "bisect", "p.py", "--check", "grep -q assert")
     assert (status, error) == (0, "")
     assert "the first bad pass is (2) python.RemoveAsserts at p.py" in out
 
 
+@pytest.mark.slow
 def test_failure_is_replayed_and_reduced(program: Path, folder: Path) -> None:
     status, out, _ = run(program, folder, "opt", "p.py", "-p", "python.Fail", "--reproducer", "found")
     found = "found/p.py/0_python.Fail"
@@ -189,6 +197,7 @@ def test_pipelines_are_compared_on_it(program: Path, folder: Path) -> None:
     assert "p.py" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "message"),
     [

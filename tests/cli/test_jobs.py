@@ -11,7 +11,7 @@ from tests.helpers.command_line import apass, nodes_of, write_model
 from tests.helpers.folders import files
 from tests.helpers.servers import ServerProcess, server_process
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = pytest.mark.process
 
 PASSES = """
 import anyio
@@ -54,6 +54,7 @@ def submit(path: Path, pipeline: str = "default", identities: int = 2) -> str:
     return result.stdout.split()[0]
 
 
+@pytest.mark.slow
 def test_jobs_are_listed_latest_first(tmp_path: Path, backend: str) -> None:
     first, second = submit(tmp_path / f"{backend}.onnx"), submit(tmp_path / f"{backend}2.onnx", "test.Fail")
     for job_id in (first, second):

@@ -74,7 +74,6 @@ def lines(output: str) -> list[str]:
 
 
 @pytest.mark.process
-@pytest.mark.slow
 def test_killed_command_continues_on_either_event_loop(tmp_path: Path) -> None:
     names = ["a.onnx", "b.onnx", "c.onnx"]
     for name in names:

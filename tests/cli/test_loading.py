@@ -59,6 +59,7 @@ def test_help_of_command_imports_only_that(name: str) -> None:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_garbage_is_collected_seldom_during_the_work(tmp_path: Path) -> None:
     write_model(tmp_path / "model.onnx")
     code = "import atexit, gc\natexit.register(lambda: print(gc.isenabled(), gc.get_threshold()[0]))\n" + RUN
@@ -74,6 +75,7 @@ def test_plan_imports_no_model_library() -> None:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_optimization_of_a_model_imports_no_sympy(tmp_path: Path) -> None:
     text = '<ir_version: 10, opset_import: ["": 20]> relu (float[N,"M + 1"] x) => (float[N,"M + 1"] y) {y = Relu(x)}'
     save_model(ir.from_onnx_text(text), tmp_path / "relu.onnx")
@@ -83,6 +85,7 @@ def test_optimization_of_a_model_imports_no_sympy(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_symbolic_dimensions_can_be_added() -> None:
     code = "import apass.adapters.onnx, onnx_ir, sys; print('sympy' in sys.modules, onnx_ir.SymbolicDim('N') + 1)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

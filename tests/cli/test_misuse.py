@@ -126,6 +126,7 @@ sys.meta_path.insert(0, Hide())
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_missing_onnx_ir_names_the_extra(tmp_path: Path) -> None:
     code, out, err = fresh_process("opt", write_model(tmp_path / "m.onnx"), body=HIDE.format("onnx_ir"))
     assert (code, out) == (2, "")
@@ -133,6 +134,7 @@ def test_missing_onnx_ir_names_the_extra(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_missing_trio_names_the_extra(tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx")
     code, out, err = fresh_process("opt", model, "--backend", "trio", body=HIDE.format("trio"))
@@ -144,6 +146,7 @@ def test_missing_trio_names_the_extra(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_passes_reports_extra_for_hidden_passes() -> None:
     code, out, err = fresh_process("passes", body=HIDE.format("onnx_ir"))
     shown = out[out.index("onnx.*, onnxscript.*, onnxslim.*, ort.*\n") :]

@@ -35,6 +35,7 @@ def test_results_keep_the_folders_of_their_models(tmp_path: Path, backend: str) 
     assert {tuple(nodes_of(path)) for path in (tmp_path / "out").rglob("*.onnx")} == {("Relu", "Neg")}
 
 
+@pytest.mark.slow
 def test_suffixes_match_in_any_case(tmp_path: Path) -> None:
     program(tmp_path / "in" / "a.Relay")
     write_model(tmp_path / "in" / "M.ONNX")
@@ -130,6 +131,7 @@ def test_table_has_a_row_for_each_model(tmp_path: Path, monkeypatch: pytest.Monk
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [80, 200])
 def test_long_table_shows_failures_and_largest_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int
@@ -153,7 +155,6 @@ def test_long_table_shows_failures_and_largest_changes(
 
 
 @pytest.mark.process
-@pytest.mark.slow
 def test_long_table_in_a_pipe_has_all_changes(tmp_path: Path) -> None:
     names = [f"{'very_long_name_' * 8}{index:02}.onnx" for index in range(50)]
     for name in names:
@@ -213,7 +214,6 @@ def breaking_pass() -> Iterator[str]:
 
 
 @pytest.mark.process
-@pytest.mark.slow
 def test_result_with_changed_outputs_is_not_written(tmp_path: Path, breaking_pass: str, backend: str) -> None:
     write_model(tmp_path / "m.onnx")
     arguments = ("opt", tmp_path, "-p", breaking_pass, "-o", tmp_path / "out", "--backend", backend)

@@ -20,7 +20,6 @@ def run_limited(*arguments: object, size: int = SMALL) -> tuple[int, str, str]:
 
 
 @pytest.mark.process
-@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--report", "--trace", "--timing-output"])
 def test_failed_output_is_named_and_has_own_status(option: str, tmp_path: Path) -> None:
     model = program(tmp_path / "m.relay")
@@ -57,7 +56,6 @@ def test_failed_model_names_its_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--dump-ir", "--reproducer", "--journal"])
 def test_failed_file_of_a_model_is_named(option: str, tmp_path: Path) -> None:
     model = program(tmp_path / "m.relay")
@@ -84,7 +82,6 @@ def test_reduce_names_its_output(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.slow
 def test_bisect_names_its_output(tmp_path: Path) -> None:
     model = program(tmp_path / "m.relay")
     arguments = ["bisect", model, "-p", "FoldConstant", "--check", "grep -q 2f", "-o", tmp_path / "b"]

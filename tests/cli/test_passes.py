@@ -5,11 +5,14 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any
 
+import pytest
+
 from apass import FunctionPass, PassContext, module_pass, view
 from apass.passes.registry import list_passes, register_pass, unregister_pass
 from tests.helpers.command_line import LOAD_HINT, apass
 
 
+@pytest.mark.slow
 def test_passes_lists_each_pass_with_its_level() -> None:
     result = apass("passes")
     heads = [line for line in result.stdout.splitlines() if line and not line.startswith(" ")]
@@ -97,6 +100,7 @@ def test_undocumented_pass_shows_no_inherited_documentation() -> None:
     assert [str(view(pass_)).endswith("  level 1") for pass_ in shown] == [True, True]
 
 
+@pytest.mark.slow
 def test_passes_lists_others_when_a_factory_fails() -> None:
     def fail() -> None:
         raise OSError("no device")

@@ -15,7 +15,7 @@ import pytest
 from tests.helpers.command_line import TEST_DATA, apass, program, script, write_model
 from tests.helpers.repository import ROOT
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = pytest.mark.process
 
 DENSENET = TEST_DATA / "light" / "light_densenet121.onnx"
 
@@ -112,6 +112,7 @@ def test_watch_in_a_pipe_prints_waiting_passes(tmp_path: Path) -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.slow
 def test_terminal_shows_at_most_one_bar(tmp_path: Path) -> None:
     model = program(tmp_path / "m.relay")
     shown = {option: on_terminal("opt", model, option) for option in ("--in-place", "--progress", "--no-progress")}
@@ -121,6 +122,7 @@ def test_terminal_shows_at_most_one_bar(tmp_path: Path) -> None:
     assert shown["--no-progress"] == (0, "")
 
 
+@pytest.mark.slow
 def test_watch_on_a_terminal_shows_waiting_passes(tmp_path: Path) -> None:
     row = re.compile(r"densenet121\.onnx +sequential/Hold +waits [\d.]+ s for its worker thread")
     with hold_pass(tmp_path) as (body, release):

@@ -269,7 +269,6 @@ def test_client_that_never_reads_is_left(tmp_path: Path, backend: str) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.slow
 def test_jobs_in_memory_are_lost_with_a_message(gate: Gate, tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx")
     options = ("--load", gate.source, "--pipeline", "gate=test.Gate", "--memory", "--executor", "inline")
@@ -296,7 +295,6 @@ def test_two_servers_do_not_share_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.slow
 def test_tokens_are_required_and_sufficient(tmp_path: Path) -> None:
     tokens, model = tmp_path / "tokens.jsonl", write_model(tmp_path / "m.onnx")
     created = [apass("serve", "--new-token", name, "--token-file", tokens) for name in ("alice", "bob")]
@@ -322,7 +320,6 @@ def test_tokens_are_required_and_sufficient(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.slow
 def test_submission_needs_one_scope_only(tmp_path: Path) -> None:
     tokens, model = tmp_path / "tokens.jsonl", write_model(tmp_path / "m.onnx")
     submit, read = (
@@ -352,7 +349,6 @@ def test_submission_needs_one_scope_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.slow
 def test_unix_socket_needs_no_token(tmp_path: Path) -> None:
     path, model = tmp_path / "s", write_model(tmp_path / "m.onnx")
     with server_process("--memory", "--executor", "inline", "--uds", path) as server:
@@ -385,7 +381,6 @@ def test_options_limit_the_jobs(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.slow
 def test_names_of_the_server_are_accepted() -> None:
     with server_process("--memory", "--executor", "inline", "--host-name", "build.example") as server:
 
@@ -407,7 +402,6 @@ def test_help_of_patterns_has_no_backslash(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.process
-@pytest.mark.slow
 def test_rate_of_a_tenant_is_limited(tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx").read_bytes()
     with server_process("--memory", "--executor", "inline", "--tenant-rate", "0.001") as server:

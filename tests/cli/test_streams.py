@@ -156,6 +156,7 @@ def test_misused_streams_are_reported_before_any_write(
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_closed_pipe_ends_without_a_traceback(tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx")
     read, write = os.pipe()
@@ -167,6 +168,7 @@ def test_closed_pipe_ends_without_a_traceback(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_prints_of_libraries_do_not_reach_the_pipe(tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx", identities=0)
     code = "import os, apass\n"

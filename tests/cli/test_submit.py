@@ -17,7 +17,7 @@ from tests.helpers.command_line import PROGRAM, apass, nodes_of, program, write_
 from tests.helpers.folders import files
 from tests.helpers.servers import ServerProcess, command, server_process
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = pytest.mark.process
 
 PASSES = """
 import os
@@ -117,6 +117,7 @@ def test_result_replaces_the_model(tmp_path: Path) -> None:
     assert (result.exit_code, "ok unchanged" in result.stdout, model.stat().st_ino) == (0, True, before)
 
 
+@pytest.mark.slow
 def test_model_that_changes_meanwhile_is_not_replaced(tmp_path: Path, folder: Path) -> None:
     model = write_model(tmp_path / "m.onnx")
     (folder / "open").unlink(missing_ok=True)
@@ -183,6 +184,7 @@ def wait_for_job(state: str, name: str, pipeline: str) -> str:
         sleep(0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_leaves_the_jobs_running(tmp_path: Path, folder: Path, backend: str, number: int) -> None:
     (folder / "open").unlink(missing_ok=True)
@@ -208,6 +210,7 @@ def test_interrupt_leaves_the_jobs_running(tmp_path: Path, folder: Path, backend
     assert apass("jobs", "show", job_id, "--wait").exit_code == 0
 
 
+@pytest.mark.slow
 def test_interrupt_cancels_the_jobs_on_request(tmp_path: Path, folder: Path) -> None:
     (folder / "open").unlink(missing_ok=True)
     model = write_model(tmp_path / "cancelled.onnx", identities=7)
@@ -259,6 +262,7 @@ def terminal(model: Path) -> Generator[Terminal]:
             os.close(outer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "state"), [("y", "cancelled"), ("n", "running")])
 def test_interrupt_asks_on_a_terminal(tmp_path: Path, folder: Path, answer: str, state: str) -> None:
     (folder / "open").unlink(missing_ok=True)
@@ -272,6 +276,7 @@ def test_interrupt_asks_on_a_terminal(tmp_path: Path, folder: Path, answer: str,
     (folder / "open").touch()
 
 
+@pytest.mark.slow
 def test_job_that_ended_before_the_answer_is_named(tmp_path: Path, folder: Path) -> None:
     (folder / "open").unlink(missing_ok=True)
     with terminal(write_model(tmp_path / "early.onnx", identities=9)) as user:

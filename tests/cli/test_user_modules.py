@@ -10,7 +10,7 @@ from apass.adapters.onnx import load_model
 from tests.helpers.command_line import nodes_of, write_model
 from tests.helpers.command_line import run_in as run
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = pytest.mark.process
 
 PASSES = """
 import apass
@@ -144,6 +144,7 @@ def test_module_that_cannot_be_loaded_is_named(folder: Path, name: str, text: st
     assert run(folder, "--load", source, "plan", "-p", "my.Keep") == (2, "", expected)
 
 
+@pytest.mark.slow
 def test_unknown_pass_error_names_the_option(folder: Path) -> None:
     _, _, error = run(folder, "plan", "-p", "my.Keep")
     hint = "  a pass of your own needs --load FILE, where FILE registers it with apass.register_pass"
@@ -163,6 +164,7 @@ def test_documentation_of_own_pass_is_shown(folder: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", ["loop", "process", "thread"])
 def test_workers_load_the_same_modules(folder: Path, executor: str) -> None:
     for number in range(4):
@@ -173,6 +175,7 @@ def test_workers_load_the_same_modules(folder: Path, executor: str) -> None:
     assert {tuple(nodes_of(path)) for path in (folder / "out").iterdir()} == {("Relu", "Neg")}
 
 
+@pytest.mark.slow
 def test_reproducer_names_what_to_load(folder: Path) -> None:
     load = ("--load", "mypasses.py")
     status, out, _ = run(folder, *load, "opt", "model.onnx", "-p", "my.Fail", "--reproducer", "found")
@@ -213,6 +216,7 @@ apass.extend_pipeline("onnx.Default", "my.Mark", after="onnx.Inline")
 """
 
 
+@pytest.mark.slow
 def test_loaded_file_extends_default_pipeline(folder: Path) -> None:
     (folder / "extension.py").write_text(EXTENSION)
     write_model(folder / "models" / "b.onnx")

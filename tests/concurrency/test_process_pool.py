@@ -163,6 +163,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_worker_ends_when_its_parent_is_killed(anyio_backend: str, tmp_path: Path) -> None:
     (tmp_path / "main.py").write_text(ABANDONED)
     note = tmp_path / "pid"
@@ -244,7 +245,6 @@ if __name__ == "__main__":
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("main", ["package", "package.__main__"])
 def test_functions_of_a_main_module_can_be_called(main: str, anyio_backend: str, tmp_path: Path) -> None:
     assert output_of(tmp_path, PACKAGE, "-m", main, anyio_backend) == (0, "12\n", "")
@@ -277,7 +277,6 @@ else:
 """A program that exits when it is imported."""
 
 
-@pytest.mark.slow
 def test_main_module_that_exits_on_import_raises(anyio_backend: str, tmp_path: Path) -> None:
     files = {"main.py": EXITS.replace("EXIT", "sys.exit(3)")}
     status, _, error = output_of(tmp_path, files, "main.py", anyio_backend)
@@ -297,14 +296,12 @@ raise OwnError(3)
 """
 
 
-@pytest.mark.slow
 def test_error_of_main_module_crosses_as_text(anyio_backend: str, tmp_path: Path) -> None:
     lines = ERROR.replace("\n", "\n    ")
     status, _, error = output_of(tmp_path, {"main.py": EXITS.replace("EXIT", lines)}, "main.py", anyio_backend)
     assert (status, "RuntimeError: OwnError: code 3\n" in error) == (1, True)
 
 
-@pytest.mark.slow
 def test_process_that_dies_on_start_raises(anyio_backend: str, tmp_path: Path) -> None:
     files = {"main.py": EXITS.replace("EXIT", "os._exit(3)")}
     status, _, error = output_of(tmp_path, files, "main.py", anyio_backend)

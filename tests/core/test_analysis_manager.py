@@ -83,7 +83,6 @@ class Limit:
     """An option value that supports weak references."""
 
 
-@pytest.mark.slow
 async def test_evicted_result_releases_its_options() -> None:
     @apass.analysis
     def Within(func: str, *, limit: Limit) -> bool:

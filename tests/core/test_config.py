@@ -195,6 +195,7 @@ def test_options_of_apass_are_listed_without_importing_passes() -> None:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_user_default_remains_after_passes_are_imported() -> None:
     output = output_of("""
         apass.register_config_option("relay.FuseOps.max_depth", int, default=10)

@@ -238,7 +238,6 @@ async def test_fallback_returning_none_raises() -> None:
         await function_pass(fail_on_odd, opt_level=0, on_error=return_none)({"f": 1})
 
 
-@pytest.mark.slow
 async def test_fallback_after_budget_may_not_wait() -> None:
     async def compute(func: int, mod: Module, ctx: PassContext, error: Exception) -> int:
         return func + 100

@@ -302,6 +302,7 @@ def defined_in_a_program(mod: Any, ctx: Any) -> Any:
     raise ValueError("always")
 
 
+@pytest.mark.slow
 async def test_isolated_pass_of_a_program_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(defined_in_a_program, "__module__", "__main__")
     folder = await reproducer(defined_in_a_program, {"f": 1}, tmp_path)
@@ -309,6 +310,7 @@ async def test_isolated_pass_of_a_program_is_rejected(tmp_path: Path, monkeypatc
         await apass.reduce(folder, isolate=True)
 
 
+@pytest.mark.slow
 async def test_irreducible_reproducers_raise(tmp_path: Path) -> None:
     folder = await reproducer(FailOn(1), {"f": 1}, tmp_path)
     with pytest.raises(

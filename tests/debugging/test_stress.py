@@ -47,6 +47,7 @@ EXPECTED = {**{name: number + 1 for name, number in MODULE.items()}, "total": 10
 
 
 @pytest.mark.anyio
+@pytest.mark.slow
 async def test_stress_finds_the_two_bodies_that_race() -> None:
     tries: list[int] = []
     pipeline = apass.Sequential([apass.module_pass(lambda mod, ctx: mod, opt_level=0, name="Same"), counting()])
@@ -64,6 +65,7 @@ async def test_stress_finds_the_two_bodies_that_race() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.slow
 async def test_schedule_repeats_the_result() -> None:
     found = await apass.stress(MODULE, counting())
     assert found is not None
@@ -104,6 +106,7 @@ async def test_correct_pass_has_equal_results() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.slow
 async def test_reproducer_repeats_a_failing_interleaving(tmp_path: Path) -> None:
     found = await apass.stress(MODULE, counting(is_strict=True))
     assert found is not None

@@ -13,7 +13,7 @@ from tests.helpers.mlir_modules import program
 from tests.helpers.repository import ROOT
 from tests.helpers.warm_processes import WarmProcess
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = pytest.mark.process
 
 FILES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 PAGES = {str(file.relative_to(ROOT)): text for file in FILES if "```" in (text := file.read_text())}
@@ -47,6 +47,7 @@ def run_snippets(page: Path, backend: str, folder: Path) -> tuple[int, str, str]
         return process.wait(), out, err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_page_shows_the_output_of_its_snippets(page: str, backend: str, tmp_path: Path) -> None:
     if page == "docs/how-to/mlir.md" and program() is None:
@@ -78,6 +79,7 @@ def test_varying_output_may_have_wider_columns(anyio_backend: str, tmp_path: Pat
     assert run_snippets(page, anyio_backend, tmp_path) == (0, "", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_docstring_examples_pass(name: str) -> None:
     if name == "apass.adapters.mlir.passes" and program() is None:

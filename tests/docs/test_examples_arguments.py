@@ -34,6 +34,7 @@ def test_invalid_argument_is_named(arguments: tuple[str, ...], message: str) -> 
     assert (status, message in line) == (2, True), line
 
 
+@pytest.mark.slow
 def test_file_that_is_not_journal_is_unchanged(tmp_path: Path) -> None:
     notes = tmp_path / "notes.txt"
     notes.write_text("my notes")

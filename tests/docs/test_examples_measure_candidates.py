@@ -51,6 +51,7 @@ def test_reassociated_product_computes_the_same() -> None:
     assert reassociate(after) is after
 
 
+@pytest.mark.slow
 def test_wrong_or_slower_candidate_is_rejected() -> None:
     recorder = RemarksInstrument()
 

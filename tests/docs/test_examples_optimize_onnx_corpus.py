@@ -55,6 +55,7 @@ sys.exit(example.main())
 
 
 @pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", [["loading"], []], ids=["loading", "running"])
 def test_interrupt_is_one_line(backend: str, stage: list[str]) -> None:
     command = [sys.executable, "-c", INTERRUPTED, "--backend", backend, *stage]
@@ -98,7 +99,6 @@ def FailOnNeg(mod: ir.Model, ctx: apass.PassContext) -> ir.Model:
 
 
 @pytest.mark.process
-@pytest.mark.slow
 def test_changed_outputs_and_failed_passes_are_reported(backend: str) -> None:
     cases = [
         Case(f"uses {op}", "own", model_of(f"g (float[4] a) => (float[4] x) {{ x = {op}(a) }}"), [(None, None)])

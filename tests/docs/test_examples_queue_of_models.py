@@ -9,6 +9,7 @@ import pytest
 from examples.queue_of_models import main
 
 
+@pytest.mark.slow
 def test_every_client_gets_all_answers_within_limit(backend: str, capfd: pytest.CaptureFixture[str]) -> None:
     status = main(["--models", "14", "--limit", "3", "--backend", backend])
     written, errors = capfd.readouterr()

@@ -19,12 +19,12 @@ REWRITTEN = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.anyio
 async def test_only_proved_rewrites_are_made() -> None:
     assert await RewriteProved(MODULE) == {**MODULE, **REWRITTEN}
 
 
+@pytest.mark.slow
 def test_example_runs_as_program() -> None:
     completed = subprocess.run(
         [sys.executable, "examples/z3_rewrites.py", "trio"], cwd=ROOT, capture_output=True, text=True, check=True

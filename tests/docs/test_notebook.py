@@ -5,9 +5,10 @@ import pytest
 from tests.docs import notebook
 from tests.helpers.repository import ROOT
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = pytest.mark.process
 
 
+@pytest.mark.slow
 def test_notebook_has_the_outputs_of_its_cells() -> None:
     expected = notebook.comparable(notebook.executed())
     assert notebook.comparable(notebook.read()) == expected, "run `python -m tests.docs.notebook`"
@@ -19,6 +20,7 @@ def test_only_expected_cells_have_errors() -> None:
     assert len(outputs) == 12
 
 
+@pytest.mark.slow
 def test_page_has_text_code_and_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
     markdown = pytest.importorskip("markdown")
     monkeypatch.chdir(ROOT)

@@ -62,6 +62,7 @@ def missing(arguments: str, path: Path) -> set[str]:
     return {name for name in libraries if not {item.lower() for item in distributions[name]} & installed}
 
 
+@pytest.mark.slow
 def test_main_command_installs_what_it_imports() -> None:
     command = re.search(r"pip install -e '\.\[(.*?)\]' && \.venv/bin/python (\S+)", (ROOT / "README.md").read_text())
     assert command is not None
@@ -70,6 +71,7 @@ def test_main_command_installs_what_it_imports() -> None:
     assert missing("apass", path) >= {"onnx", "onnx_ir", "rich"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example_names_what_to_install(name: str) -> None:
     path = ROOT / "examples" / name

@@ -126,7 +126,6 @@ async def test_cancelled_run_stops_bodies_and_withdraws_queued_ones(executor: Da
     assert len(written(paths)) == 2
 
 
-@pytest.mark.slow
 async def test_cancelled_run_ends_whole_passes(executor: DaskExecutor) -> None:
     with anyio.fail_after(300):
         with anyio.move_on_after(0.5) as scope:
@@ -172,7 +171,6 @@ async def test_invalid_clusters_are_rejected() -> None:
             pass
 
 
-@pytest.mark.slow
 async def test_work_that_kills_all_workers_raises(executor: DaskExecutor) -> None:
     async with PassContext(executor=executor):
         with (

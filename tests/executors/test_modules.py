@@ -23,7 +23,6 @@ every_executor = pytest.mark.parametrize(
 
 
 @pytest.mark.process
-@pytest.mark.slow
 @every_executor
 async def test_modules_keep_their_keys(executor: Executor) -> None:
     modules = {f"m{i}": {"f": i} for i in range(6)}
@@ -102,14 +101,12 @@ async def test_cancelled_run_ends_whole_modules(executor: Executor) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.slow
 async def test_optimize_stream_yields_every_outcome(anyio_backend: str) -> None:
     async with optimize_stream([{"f": 1}, {"f": 2}], work.Increment, executor=ProcessExecutor(workers=2)) as outcomes:
         results = {outcome.name: outcome.unwrap() async for outcome in outcomes}
     assert results == {0: {"f": 2}, 1: {"f": 3}}
 
 
-@pytest.mark.slow
 async def test_relay_results_in_processes_equal_inline_results() -> None:
     mod = relay.parse(
         '#[version = "0.0.5"]\n'

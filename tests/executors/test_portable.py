@@ -161,7 +161,6 @@ async def test_records_that_cannot_be_pickled_are_an_error() -> None:
     assert str(error).startswith("the records of instrument 'KeepLock' cannot be sent to another process")
 
 
-@pytest.mark.slow
 async def test_worker_lost_is_called_when_workers_die() -> None:
     counting = CountPasses()
     async with PassContext(instruments=[counting]):

@@ -19,7 +19,7 @@ from tests.executors import work
 from tests.executors.files import pid_in, written, written_in
 from tests.executors.work import Module
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 PROCESSES = ProcessExecutor(workers=2)
 THREADS = ThreadExecutor(workers=2)
@@ -82,12 +82,14 @@ async def test_killed_worker_is_replaced(tmp_path: Path) -> None:
     assert pids[0] != pids[1]
 
 
+@pytest.mark.slow
 async def test_hanging_worker_is_replaced_and_work_retried(tmp_path: Path) -> None:
     executor = ProcessExecutor(workers=2, timeout=1.0)
     async with PassContext(executor=executor):
         assert await work.Hang({"a": str(tmp_path / "was here"), "b": "x"}) == {"a": "done", "b": "done"}
 
 
+@pytest.mark.slow
 async def test_work_that_hangs_twice_raises_with_traceback() -> None:
     executor = ProcessExecutor(workers=2, timeout=0.3)
     async with PassContext(executor=executor):

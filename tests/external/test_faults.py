@@ -14,7 +14,7 @@ from apass.external import Backoff, Policy
 from apass.external.http import HttpService
 from tests.external.faulty_server import Fault, FaultyServer, Plan, faulty_server
 
-pytestmark = [pytest.mark.anyio, pytest.mark.network, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.network]
 
 Module = dict[str, int]
 LIMIT, ATTEMPTS = 8, 3
@@ -98,6 +98,7 @@ def fall_back(func: int, mod: Module, ctx: PassContext, error: Exception) -> int
     return -func
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("functions", "on_error", "factor", "level"), [(600, "keep", 1, "WARNING"), (300, fall_back, -1, "NOTE")]
 )

@@ -88,7 +88,6 @@ async def test_client_error_is_not_retried() -> None:
         assert server.requests == {5: 1}
 
 
-@pytest.mark.slow
 async def test_hanging_request_is_cancelled_and_retried() -> None:
     async with faulty_server(planned("hang")) as server:
         # There are many attempts because a slow machine may miss the timeout of the second too.
@@ -106,7 +105,6 @@ async def test_hanging_request_is_hedged() -> None:
         assert service.counts == ServiceCounts(asked=1, answered=1, attempts=2, hedges=1)
 
 
-@pytest.mark.slow
 async def test_deadline_ends_a_hanging_request() -> None:
     faults: list[Fault] = ["hang"]
     async with faulty_server(lambda request, attempt: faults[-1]) as server, service_of(server) as service:

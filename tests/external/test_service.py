@@ -173,7 +173,6 @@ async def test_burst_is_sent_at_once() -> None:
     assert len(script.requests) == 3
 
 
-@pytest.mark.slow
 async def test_cancelled_waiter_does_not_consume_rate() -> None:
     script = Script("yes")
     service = Service(script.answer, Policy(rate=Rate(questions=2)))

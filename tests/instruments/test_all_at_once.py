@@ -23,8 +23,6 @@ from tests.helpers.crowd import failing, run_crowd
 from tests.helpers.log_records import listening
 from tests.helpers.traces import read_trace, slices
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.mark.anyio
 async def test_instruments_agree_about_runs_and_failures(tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ SOME = [setting(1)]
 SWAPPED: Any = SOME
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [

@@ -127,7 +127,6 @@ async def test_timeout_kills_process_of_body(tmp_path: Path) -> None:
         await pass_({"started": str(tmp_path / "started")})
 
 
-@pytest.mark.slow
 @pytest.mark.process
 async def test_cancellation_kills_process_of_body(tmp_path: Path) -> None:
     started = tmp_path / "started"

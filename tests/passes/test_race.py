@@ -49,7 +49,6 @@ class Plan:
 plans = st.lists(st.builds(Plan, st.integers(0, 3), st.integers(0, 2), st.booleans()), min_size=1, max_size=5)
 
 
-@pytest.mark.slow
 @settings(deadline=None)
 @given(entrants=plans, mode=st.sampled_from(["none", "plain", "async"]))
 def test_race_returns_the_result_of_one_alternative(backend: str, entrants: list[Plan], mode: str) -> None:

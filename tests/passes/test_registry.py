@@ -244,6 +244,7 @@ def test_factory_must_return_a_pass() -> None:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_own_pass_is_loaded_by_its_name() -> None:
     code = (
         "import sys\n"

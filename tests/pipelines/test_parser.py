@@ -227,7 +227,6 @@ def sequentials(inner: st.SearchStrategy[Pass[Module]]) -> st.SearchStrategy[Seq
 pipelines = sequentials(st.recursive(leaves, combined, max_leaves=8))
 
 
-@pytest.mark.slow
 @settings(deadline=None)
 @given(pipelines)
 def test_text_restores_an_equal_pipeline(pipeline: Sequential[Module]) -> None:
@@ -237,7 +236,6 @@ def test_text_restores_an_equal_pipeline(pipeline: Sequential[Module]) -> None:
     assert str(again) == text
 
 
-@pytest.mark.slow
 @settings(deadline=None)
 @given(pipelines, st.lists(st.sampled_from(["", " ", "\n", "\t ", "# a note (\n"]), min_size=1))
 def test_white_space_and_comments_change_nothing(pipeline: Sequential[Module], blanks: list[str]) -> None:

@@ -78,7 +78,6 @@ def _combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 pipelines = st.lists(st.recursive(leaves, _combined, max_leaves=6), min_size=1, max_size=3).map(",".join)
 
 
-@pytest.mark.slow
 @given(pipelines, st.integers(0, 9), st.data())
 def test_resuming_anywhere_gives_the_full_result(text: str, start: int, data: st.DataObject) -> None:
     pipeline: apass.Pass[Module] = parse_pipeline(text)

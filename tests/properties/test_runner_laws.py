@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
-import pytest
 from anyio.lowlevel import checkpoint
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,8 +18,6 @@ import apass
 from apass import PassContext, PassInfo, Run, current_run
 from tests.helpers.amounts import amount
 from tests.helpers.context_state import state_of
-
-pytestmark = pytest.mark.slow
 
 Module = dict[str, int]
 VAR: ContextVar[object] = ContextVar("VAR", default=None)

@@ -65,7 +65,6 @@ def test_all_passes_are_registered() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", EXACT)
 @settings(max_examples=amount(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
@@ -84,7 +83,6 @@ def test_any_sequence_of_passes_keeps_meaning(program: Program, names: list[str]
     assert_same_meaning(mod, at_level_4(apass.Sequential([create_pass(name) for name in names]), mod), arguments)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(EXACT) - APPROXIMATE))
 @settings(max_examples=amount(10), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())

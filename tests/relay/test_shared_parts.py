@@ -33,6 +33,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)
 def test_types_that_share_parts_take_linear_time(text: str) -> None:
     mod = infer_module(read_module(text))

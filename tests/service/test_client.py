@@ -168,7 +168,6 @@ async def test_jobs_are_listed_in_pages(tmp_path: Path) -> None:
         assert [job.id async for job in client.jobs(states=[JobState.FAILED])] == []
 
 
-@pytest.mark.slow  # the list of passes imports the libraries of all IRs
 async def test_catalogue_and_status_are_readable() -> None:
     async with served() as url, Client(url) as client:
         assert "onnx.Simplify" in [item["name"] for item in await client.passes()]

@@ -106,6 +106,7 @@ async def all_jobs(store: JobStore, **values: Any) -> list[str]:
         query = replace(query, before=page.next)
 
 
+@pytest.mark.slow
 async def test_added_job_is_found(make: Make) -> None:
     job = new_job(MODEL, deadline=5.5, idempotency_key="request", trace="00-trace", priority=-3)
     async with opened(make) as store:
@@ -384,6 +385,7 @@ async def test_pages_contain_each_job_once(make: Make) -> None:
         assert await store.count("a") == Counter(expected[job.id] for job in jobs[::2])
 
 
+@pytest.mark.slow
 @of_values
 async def test_odd_text_is_kept(make: Make) -> None:
     rows = ["\0", "\\0", "\ud800", "\\ud800", "\\\\", "é", "e\u0301", " ", "'; --", "%s{}$1?:x"]
@@ -401,6 +403,7 @@ async def test_odd_text_is_kept(make: Make) -> None:
                 assert await store.count(text) == {JobState.DONE: 1}
 
 
+@pytest.mark.slow
 @of_values
 async def test_blobs_of_all_sizes_are_kept(make: Make, tmp_path: Path) -> None:
     async with opened(make) as store:
@@ -421,6 +424,7 @@ async def test_blobs_of_all_sizes_are_kept(make: Make, tmp_path: Path) -> None:
                     await store.read(model.digest, 0)
 
 
+@pytest.mark.slow
 async def test_same_large_model_is_stored_at_once(make: Make) -> None:
     model = Blob.of(Random(1).randbytes(LARGE + 5))
     jobs = [new_job(model) for _ in range(3)]
@@ -432,6 +436,7 @@ async def test_same_large_model_is_stored_at_once(make: Make) -> None:
         assert await store.update([ended(job) for job in jobs]) == [True] * 3
 
 
+@pytest.mark.slow
 async def test_concurrent_removals_delete_unused_uploads(make_sql: MakeSql, monkeypatch: pytest.MonkeyPatch) -> None:
     abandoned: list[str] = []
 
@@ -483,6 +488,7 @@ async def test_unreadable_file_fails_only_its_job(make_sql: MakeSql, tmp_path: P
         await store.expire(None, None)
 
 
+@pytest.mark.slow
 @of_values
 async def test_large_blobs_need_little_memory(make_sql: MakeSql, tmp_path: Path) -> None:
     path = tmp_path / "model"
@@ -570,6 +576,7 @@ async def test_cancelled_submission_leaves_no_job(make_sql: MakeSql) -> None:
         assert sorted(await all_jobs(store)) == [jobs[0].id, jobs[1].id, jobs[3].id]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", some(range(4), least=1))
 async def test_random_calls_agree_with_memory(make_sql: MakeSql, seed: int) -> None:
     random = Random(seed)

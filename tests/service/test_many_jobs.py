@@ -57,6 +57,7 @@ async def outcome(job: Job[Any]) -> Any:
         return JobState.CANCELLED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", some([1, 2], least=1))
 async def test_every_job_in_event_loop_ends_once(seed: int) -> None:
     random, store, ends = Random(seed), FaultyStore(), Ends()

@@ -209,7 +209,6 @@ async def test_invalid_job_is_refused() -> None:
                 assert optimizer.status().jobs == 0
 
 
-@pytest.mark.slow  # the plug-ins of all IRs may have the option
 async def test_unknown_config_option_is_refused() -> None:
     async with Optimizer(limits=Limits(config=frozenset({"jobs.level"}))) as optimizer:
         with pytest.raises(InvalidJobError, match=r"jobs\.level"):

@@ -120,6 +120,7 @@ async def test_large_results_come_in_files(tmp_path: Path, monkeypatch: pytest.M
         assert files_in(tmp_path) == []
 
 
+@pytest.mark.slow
 async def test_killed_worker_loses_no_job(tmp_path: Path) -> None:
     async with optimizer(2) as service:
         waiting = await service.submit({"f": 0, "wait": str(tmp_path / "pid")}, pipeline="wait", options=PLAIN)
@@ -152,6 +153,7 @@ async def test_job_that_kills_workers_fails_alone(tmp_path: Path) -> None:
     assert log.read_text() == "xxx"
 
 
+@pytest.mark.slow
 async def test_jobs_that_run_once_do_not_share_batch(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.touch()
@@ -195,6 +197,7 @@ async def test_hanging_pass_is_killed_at_deadline() -> None:
         assert {job.record.attempts for job in jobs} == {1}
 
 
+@pytest.mark.slow
 async def test_cancelled_job_frees_its_worker() -> None:
     async with optimizer() as service:
         await run_short_jobs(service)
@@ -296,6 +299,7 @@ async def test_pipeline_that_cannot_be_sent_is_refused() -> None:
         assert not service.is_open
 
 
+@pytest.mark.slow
 async def test_drain_ends_workers_and_leaves_no_process() -> None:
     executor = ProcessExecutor(2)
     async with Optimizer(PIPELINES, executor=executor, limits=Limits(drain=0.2)) as service:

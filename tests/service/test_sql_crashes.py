@@ -140,6 +140,7 @@ def end_leases(postgres: PostgresServer, url: str, *, except_for: str) -> None:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 async def test_second_process_is_refused(tmp_path: Path, anyio_backend_name: str) -> None:
     path = tmp_path / "jobs.db"
     with child(str(path), anyio_backend_name, "0") as process:
@@ -154,6 +155,7 @@ async def test_second_process_is_refused(tmp_path: Path, anyio_backend_name: str
 
 
 @pytest.mark.process
+@pytest.mark.slow
 async def test_forked_process_does_not_keep_lock(tmp_path: Path) -> None:
     path = tmp_path / "jobs.db"
     with child(str(path), "fork") as process:
@@ -235,6 +237,7 @@ async def add_ended_until_error(store: SqlJobStore, jobs: list[JobRecord]) -> No
         await store.update([ended(jobs[-1])])
 
 
+@pytest.mark.slow
 @in_thread
 async def test_jobs_are_removed_from_a_full_disk(tmp_path: Path) -> None:
     with tiny_disk(tmp_path / "disk", 80_000) as folder:
@@ -485,6 +488,7 @@ async def test_restarted_database_loses_no_job(postgres: PostgresServer) -> None
         await check_requests(store, added)
 
 
+@pytest.mark.slow
 @postgres_test
 async def test_killed_connections_lose_no_job(postgres: PostgresServer) -> None:
     url, random = postgres.create_schema(), Random(3)

@@ -62,6 +62,7 @@ def end_lease(postgres: PostgresServer, url: str, job: JobRecord) -> None:
     )
 
 
+@pytest.mark.slow
 async def test_lost_jobs_are_adopted_once(postgres: PostgresServer, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sql_servers, "ADOPTED", 40)
     adopted: list[str] = []
@@ -229,6 +230,7 @@ async def test_concurrent_requests_at_two_servers_are_one(url: str) -> None:
     assert [len(ids) for ids in stored.values()] == [1] * 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", some(range(2), least=1))
 async def test_shared_blobs_survive_concurrent_removal(postgres: PostgresServer, url: str, seed: int) -> None:
     blobs = [Blob.of(b"blob %d" % number) for number in range(4)]
@@ -351,6 +353,7 @@ async def test_stopped_database_is_used_again(postgres: PostgresServer, url: str
         assert await store.sync() == NOTHING
 
 
+@pytest.mark.slow
 async def test_full_disk_of_database_is_reported(postgres: PostgresServer) -> None:
     with server_disk() as disk:
         await use_full_disk(postgres, disk)

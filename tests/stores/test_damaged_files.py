@@ -57,6 +57,7 @@ async def check_damaged_file(path: Path, data: bytes) -> None:
         store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stride", "bits"),
     [(97, 255), pytest.param(41, 1, marks=pytest.mark.slow), pytest.param(43, 255, marks=pytest.mark.slow)],

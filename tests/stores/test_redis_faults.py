@@ -18,7 +18,7 @@ from apass.errors import StoreError, StoreWarning
 from apass.stores.redis import RedisStore
 from tests.helpers.redis_server import RedisServer, needs_redis, running_redis
 
-pytestmark = [pytest.mark.anyio, pytest.mark.network, pytest.mark.process, pytest.mark.slow, needs_redis]
+pytestmark = [pytest.mark.anyio, pytest.mark.network, pytest.mark.process, needs_redis]
 
 Module = dict[str, Any]
 Client = Redis[bytes]
@@ -136,6 +136,7 @@ async def test_failing_server_costs_one_warning(fail: Callable[[RedisServer, Cli
             assert len({str(warning.message) for warning in caught if warning.category is StoreWarning}) == 1
 
 
+@pytest.mark.slow
 async def test_restarted_server_is_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_module, "PAUSE_SECONDS", 0.0)
     with running_redis() as server:
@@ -151,6 +152,7 @@ async def test_restarted_server_is_used_again(monkeypatch: pytest.MonkeyPatch) -
             assert (await store.info()).entries > 0
 
 
+@pytest.mark.slow
 async def test_server_killed_in_use_fails_no_pass() -> None:
     with running_redis() as server:
         async with without_resource_warnings(), RedisStore(server.url, timeout=60) as store:

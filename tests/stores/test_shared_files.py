@@ -61,7 +61,6 @@ class Connection(sqlite3.Connection):
     """A connection to which weak references are possible."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("use", ["close", "put"])
 async def test_forked_process_keeps_inherited_connections_open(
     use: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

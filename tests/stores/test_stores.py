@@ -244,7 +244,6 @@ async def test_redis_prefixes_are_independent(redis_url: str) -> None:
 
 
 @pytest.mark.network
-@pytest.mark.slow
 async def test_missing_redis_server_raises_store_error() -> None:
     with warnings.catch_warnings():
         # coredis does not close the streams of failed connections.
@@ -256,7 +255,6 @@ async def test_missing_redis_server_raises_store_error() -> None:
 
 
 @pytest.mark.network
-@pytest.mark.slow
 async def test_silent_redis_server_raises_store_error() -> None:
     with warnings.catch_warnings(), socket.socket() as silent:
         warnings.simplefilter("ignore", ResourceWarning)

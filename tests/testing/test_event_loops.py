@@ -122,6 +122,7 @@ def test_passes_of_many_modules_are_interleaved(backend: str) -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.slow
 @pytest.mark.parametrize("cancel", [True, False])
 async def test_cancelled_body_receives_cancellation_while_it_pauses(cancel: bool) -> None:
     ended: list[str] = []

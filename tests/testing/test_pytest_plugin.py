@@ -7,7 +7,7 @@ import pytest
 from tests.helpers.repository import ROOT
 
 pytest_plugins = ["pytester"]
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = pytest.mark.process
 
 CONFTEST = """
 import apass
@@ -40,6 +40,7 @@ def cases(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
+@pytest.mark.slow
 def test_cases_are_collected_on_request(cases: pytest.Pytester) -> None:
     cases.runpytest_subprocess("cases").assert_outcomes()
     result = cases.runpytest_subprocess("--apass", "cases", "-v")
@@ -60,6 +61,7 @@ def test_cases_are_collected_on_request(cases: pytest.Pytester) -> None:
     assert "Traceback" not in result.stdout.str()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [["--apass", "--update"], ["--apass-update"]], ids=["short", "long"])
 def test_update_rewrites_wrong_outputs(options: list[str], cases: pytest.Pytester) -> None:
     result = cases.runpytest_subprocess("cases", *options)
@@ -71,6 +73,7 @@ def test_update_rewrites_wrong_outputs(options: list[str], cases: pytest.Pyteste
     cases.runpytest_subprocess("cases", "--apass", "-n", "2").assert_outcomes(passed=3)
 
 
+@pytest.mark.slow
 def test_malformed_case_is_collection_error(pytester: pytest.Pytester) -> None:
     (pytester.path / "bad.case").write_text("-- pipeline --\n")
     result = pytester.runpytest_subprocess("--apass")
@@ -78,6 +81,7 @@ def test_malformed_case_is_collection_error(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["*bad.case has no section 'input'; begin one with a line `-- input --`"])
 
 
+@pytest.mark.slow
 def test_unknown_pass_suggests_a_name(cases: pytest.Pytester) -> None:
     (cases.path / "cases" / "typo.case").write_text(GOOD.replace("DropZero", "DropZeros"))
     result = cases.runpytest_subprocess("--apass", "cases/typo.case")
@@ -85,6 +89,7 @@ def test_unknown_pass_suggests_a_name(cases: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["*did you mean 'testing.DropZero'?*"])
 
 
+@pytest.mark.slow
 def test_error_of_pass_shows_its_traceback(cases: pytest.Pytester) -> None:
     (cases.path / "cases" / "number.case").write_text(GOOD.replace('"x + 0"', "1"))
     result = cases.runpytest_subprocess("--apass", "cases/number.case")
@@ -99,6 +104,7 @@ def test_error_of_pass_shows_its_traceback(cases: pytest.Pytester) -> None:
     result.stdout.no_fnmatch_line("*_hookexec*")
 
 
+@pytest.mark.slow
 def test_missing_library_shows_only_the_message(cases: pytest.Pytester) -> None:
     cases.makeconftest("import sys\nsys.modules['lark'] = None")
     result = cases.runpytest_subprocess("--apass", "cases/model.relay")
@@ -106,6 +112,7 @@ def test_missing_library_shows_only_the_message(cases: pytest.Pytester) -> None:
     result.stdout.no_fnmatch_line("*Traceback*")
 
 
+@pytest.mark.slow
 def test_update_option_of_a_conftest_wins(pytester: pytest.Pytester) -> None:
     pytester.makeconftest('def pytest_addoption(parser):\n    parser.addoption("--update", action="store_true")')
     (pytester.path / "wrong.case").write_text('-- pipeline --\n-- input.json --\n{"f": "x"}\n-- output --\nf: y\n')
@@ -114,6 +121,7 @@ def test_update_option_of_a_conftest_wins(pytester: pytest.Pytester) -> None:
     pytester.runpytest_subprocess("--apass", "--update").assert_outcomes(passed=1, failed=1)
 
 
+@pytest.mark.slow
 def test_plugin_can_be_disabled(cases: pytest.Pytester) -> None:
     cases.makepyfile("def test_nothing(): pass")
     cases.runpytest_subprocess("-p", "no:apass").assert_outcomes(passed=1)
@@ -136,6 +144,7 @@ def test_unused_plugin_imports_no_library(pytester: pytest.Pytester) -> None:
     pytester.runpytest_subprocess(*blocked).assert_outcomes(passed=1)
 
 
+@pytest.mark.slow
 def test_plugin_works_without_extras(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_nothing(): pass")
     (pytester.path / "one.case").write_text('-- pipeline --\n-- input.json --\n{"f": "x"}\n-- output --\nf: x\n')
@@ -143,6 +152,7 @@ def test_plugin_works_without_extras(pytester: pytest.Pytester) -> None:
     pytester.runpytest_subprocess("--apass", "-p", "no:hypothesispytest").assert_outcomes(passed=2)
 
 
+@pytest.mark.slow
 def test_idle_clock_fixture_runs_on_both_backends(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
@@ -162,6 +172,7 @@ def test_idle_clock_fixture_runs_on_both_backends(pytester: pytest.Pytester) -> 
     assert pytester.runpytest_subprocess().parseoutcomes() == {"passed": 4}
 
 
+@pytest.mark.slow
 def test_page_of_the_kit_runs_in_pytest(pytester: pytest.Pytester) -> None:
     page = (ROOT / "docs/how-to/test_passes.md").read_text()
     python = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
@@ -173,6 +184,7 @@ def test_page_of_the_kit_runs_in_pytest(pytester: pytest.Pytester) -> None:
     assert result.parseoutcomes() == {"passed": 9}
 
 
+@pytest.mark.slow
 def test_failed_assertion_shows_the_test_only(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         "import apass\nfrom apass.testing import assert_rewrites, assert_trace, check_pass\n"

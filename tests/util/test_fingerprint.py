@@ -177,7 +177,6 @@ WRAPS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS)
 def test_deep_nesting_is_supported(wrap: Any) -> None:
     deep: list[Any] = [0, 0, 1]

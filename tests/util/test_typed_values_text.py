@@ -174,7 +174,6 @@ TYPED: list[tuple[Any, st.SearchStrategy[Any]]] = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("tp", "values"), TYPED, ids=[type_name(tp) for tp, _ in TYPED])
 @settings(deadline=None)
 @given(data=st.data())

@@ -90,7 +90,6 @@ def test_functions_of_scalars_are_runnable() -> None:
 
 
 @pytest.mark.process
-@pytest.mark.slow
 async def test_pipelines_keep_outputs() -> None:
     mod = Module.parse(SAFE)
     for name in ("llvm.O3", "llvm.RegToMem"):
@@ -99,7 +98,6 @@ async def test_pipelines_keep_outputs() -> None:
 
 
 @pytest.mark.process
-@pytest.mark.slow
 async def test_changed_outputs_are_found() -> None:
     mod = Module.parse(SAFE)
     verdict = await compare_outputs(mod, Module.parse(SAFE.replace("fadd", "fsub")))
@@ -224,7 +222,6 @@ CHECKED = {
 
 
 @pytest.mark.process
-@pytest.mark.slow
 async def test_undefined_inputs_give_no_alarm() -> None:
     for (name, text), pipeline in product(CHECKED.items(), ("llvm.O1", "llvm.O2,llvm.SCCP")):
         mod = Module.parse(text)

@@ -39,7 +39,6 @@ def _needs_runner() -> None:
         pytest.skip("mlir-runner is not installed")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("pipeline", ["mlir.cse", "mlir.convert-scf-to-cf,mlir.convert-to-llvm"])
 async def test_passes_keep_outputs(pipeline: str) -> None:
     mod = MLIRModule(NUMBERS)

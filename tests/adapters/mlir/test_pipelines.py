@@ -59,6 +59,7 @@ def crash(folder: Path) -> str:
 
 
 @pytest.mark.anyio
+@pytest.mark.slow
 async def test_reproducer_of_mlir_opt_becomes_ours(tmp_path: Path) -> None:
     mod = MLIRModule(crash(tmp_path))
     module, pipeline = read_mlir_reproducer(mod)

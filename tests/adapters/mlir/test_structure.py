@@ -106,6 +106,7 @@ LINES = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(NAMES, st.lists(LINES, max_size=4), st.booleans()), unique_by=lambda item: item[0], max_size=5),
     st.booleans(),

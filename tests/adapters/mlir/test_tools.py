@@ -59,6 +59,7 @@ def test_first_pass_that_converts_reads_its_own_ir(tmp_path: Path, first: str, h
     assert command("opt", model, "-p", passes, "-o", "-", "--quiet").stdout.startswith(f"{head}\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx_ir as ir
-import pytest
 
 from apass.adapters.onnx import ADAPTER
 from tests.helpers.onnx_models import model_of, rich_proto, spread, with_functions
@@ -16,7 +15,6 @@ from tests.helpers.onnx_models import model_of, rich_proto, spread, with_functio
 Model = ir.Model
 
 
-@pytest.mark.slow
 def test_fingerprints_depend_on_contents() -> None:
     for case in spread():
         copy = ADAPTER.loads(ADAPTER.dumps(case.model))

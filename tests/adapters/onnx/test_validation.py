@@ -273,7 +273,6 @@ def test_deeply_nested_calls_are_rejected() -> None:
         ADAPTER.loads(call_chain(MAX_CALLS + 1).SerializeToString())
 
 
-@pytest.mark.slow
 def test_real_models_have_a_valid_structure() -> None:
     for load in some(corpus()):
         check_structure(onnx.ModelProto.FromString(ADAPTER.dumps(load().model)))

@@ -14,8 +14,6 @@ from tests.helpers.amounts import amount, some
 from tests.helpers.rows import row
 from tests.helpers.tvm_modules import ONNX_MODELS, from_onnx
 
-pytestmark = pytest.mark.slow
-
 T = tvm.relax.transform
 
 PIPELINES = {
@@ -90,17 +88,20 @@ def fingerprints(results: dict[str, Any]) -> dict[str, str]:
     return {name: "failed" if mod is None else ADAPTER.fingerprint(mod) for name, mod in results.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PIPELINES)
 def test_results_equal_those_of_tvm(name: str, backend: str, corpus: dict[str, IRModule]) -> None:
     check(corpus, PIPELINES[name], backend)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOWERING)
 def test_lowered_results_equal_those_of_tvm(name: str, lowered: dict[str, IRModule]) -> None:
     ordered = {key: mod for key, mod in lowered.items() if key != UNORDERED}
     check(ordered, LOWERING[name], "asyncio")
 
 
+@pytest.mark.slow
 def test_legalized_modules_equal_those_of_tvm(corpus: dict[str, IRModule], lowered: dict[str, IRModule]) -> None:
     results = anyio.run(legalize, {key: mod for key, mod in corpus.items() if key in lowered})
     assert fingerprints(results) == fingerprints(lowered)
@@ -112,6 +113,7 @@ async def legalize(modules: dict[str, IRModule]) -> dict[str, IRModule]:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_outputs_stay_equal_after_all_pipelines() -> None:
     names = ("tvm.Default", "tvm.relax.DecomposeOpsForInference", "tvm.relax.LegalizeOps", "tvm.relax.FuseTIR")
 

@@ -20,7 +20,7 @@ from tests.helpers.folders import files
 from tests.helpers.rows import row
 from tests.helpers.tvm_modules import mixed, shared
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = pytest.mark.process
 
 
 @pytest.fixture
@@ -34,6 +34,7 @@ def read(path: Path) -> IRModule:
 
 
 @pytest.mark.anyio
+@pytest.mark.slow
 async def test_equal_outputs_of_a_lowered_module() -> None:
     lowered = await apass.parse_pipeline("tvm.Default,tvm.pipeline.zero")(shared())
     assert not ADAPTER.equal(lowered, shared())
@@ -42,6 +43,7 @@ async def test_equal_outputs_of_a_lowered_module() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.slow
 async def test_changed_meaning_is_found() -> None:
     wrong = from_script(to_script(shared()).replace("R.add(d, e)", "R.subtract(d, e)"))
     compared = await compare_outputs(shared(), wrong)
@@ -89,6 +91,7 @@ CANNOT_RUN: dict[Callable[[IRModule], IRModule], str] = {
 
 
 @pytest.mark.anyio
+@pytest.mark.slow
 async def test_result_that_cannot_run_is_changed() -> None:
     for change, reason in CANNOT_RUN.items():
         with row(change.__name__):
@@ -110,6 +113,7 @@ async def test_code_is_not_run() -> None:
         assert (compared.changed, compared.text) == (False, f"outputs not compared: {reason}")
 
 
+@pytest.mark.slow
 def test_opt_reads_and_writes_modules(folder: Path) -> None:
     result = command("opt", folder / "m.relax", "-o", folder / "o.relax", "--verify-outputs", "--verify=always")
     assert (result.exit_code, result.stderr) == (0, "")
@@ -130,6 +134,7 @@ def test_opt_imports_onnx_models(tmp_path: Path) -> None:
     assert [name for name, _ in ADAPTER.functions(read(tmp_path / "m.relax"))] == ["main"]
 
 
+@pytest.mark.slow
 def test_other_files_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "m.relax").write_text("{}")
     (tmp_path / "m.onnx").write_text("no model")

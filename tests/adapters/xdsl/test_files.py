@@ -104,6 +104,7 @@ def test_split_excludes_a_journal(sums: Path) -> None:
     assert "--journal cannot be used with --split-input-file" in result.stderr
 
 
+@pytest.mark.slow
 def test_invalid_result_is_not_written(sums: Path, tmp_path: Path) -> None:
     (tmp_path / "spoil.py").write_text(SPOIL)
     result = process("opt", sums, "--load", tmp_path / "spoil.py", "-p", "my.Spoil", "-o", tmp_path / "out.mlir")

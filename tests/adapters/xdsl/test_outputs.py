@@ -39,6 +39,7 @@ def test_simplified_function_has_the_same_results() -> None:
     assert compare(SUMS, SIMPLE) == Comparison(False, "outputs equal: sums")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "text"),
     [

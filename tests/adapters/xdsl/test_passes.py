@@ -26,6 +26,7 @@ def test_every_pass_is_registered() -> None:
     }
 
 
+@pytest.mark.slow
 def test_pass_has_options_of_its_fields() -> None:
     for name in NAMES:
         with row(name):

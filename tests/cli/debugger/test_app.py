@@ -112,6 +112,7 @@ def edits(script: Path, code: str) -> None:
     )
 
 
+@pytest.mark.slow
 async def test_screens_of_a_run(model: Path) -> None:
     async with debugging([model], PIPELINE, size=(92, 20)) as debugger:
         assert debugger.text.startswith(FIRST_SCREEN)
@@ -122,6 +123,7 @@ async def test_screens_of_a_run(model: Path) -> None:
         assert debugger.text.startswith(LAST_SCREEN)
 
 
+@pytest.mark.slow
 async def test_keys_resume(model: Path) -> None:
     async with debugging([model], PIPELINE, "pass:debugger.Note") as debugger:
         lines = [debugger.first_line]
@@ -186,6 +188,7 @@ async def test_editor_errors_are_shown(model: Path, editor: Path, monkeypatch: p
         assert debugger.message == 'cannot parse $EDITOR "vi \'a": No closing quotation; quote it as for a shell'
 
 
+@pytest.mark.slow
 async def test_rerun_takes_options(model: Path) -> None:
     async with debugging([model], "Repeat{times=1}(FoldConstant)", "pass:Repeat") as debugger:
         await debugger.press("c", "r")
@@ -199,6 +202,7 @@ async def test_rerun_takes_options(model: Path) -> None:
         assert debugger.first_line == "m.relay: paused after Repeat (next)"
 
 
+@pytest.mark.slow
 async def test_reproducer_is_written(model: Path, tmp_path: Path) -> None:
     folder = tmp_path / "saved state"
     async with debugging([model], PIPELINE) as debugger:
@@ -211,6 +215,7 @@ async def test_reproducer_is_written(model: Path, tmp_path: Path) -> None:
     assert (await apass.replay(folder)).verdict is apass.Verdict.SUCCEEDS
 
 
+@pytest.mark.slow
 async def test_breakpoints_are_added_and_removed(model: Path) -> None:
     async with debugging([model], PIPELINE) as debugger:
         assert debugger.shown("breakpoints") == "no breakpoints; press b to add one"
@@ -227,6 +232,7 @@ async def test_breakpoints_are_added_and_removed(model: Path) -> None:
         assert debugger.message == "removed changed:main"
 
 
+@pytest.mark.slow
 async def test_run_goes_on_behind_a_prompt(model: Path, door: anyio.Event) -> None:
     async with debugging([model], "debugger.Hold,debugger.Note", "pass:debugger.Note") as debugger:
         await debugger.press_at_once("c", "b")
@@ -236,6 +242,7 @@ async def test_run_goes_on_behind_a_prompt(model: Path, door: anyio.Event) -> No
         assert debugger.first_line == "m.relay: paused before debugger.Note (pass:debugger.Note)"
 
 
+@pytest.mark.slow
 async def test_error_of_pass_is_shown_as_text(model: Path) -> None:
     async with debugging([model], "debugger.Fail", "error") as debugger:
         await debugger.press("c")
@@ -254,6 +261,7 @@ async def test_foreign_cancellation_fails_the_model(model: Path) -> None:
     assert isinstance(debugger.session.errors["m.relay"], apass.PassCancelledError)
 
 
+@pytest.mark.slow
 async def test_waiting_pass_is_shown(model: Path, door: anyio.Event) -> None:
     async with debugging([model], "debugger.Hold,debugger.Note", "wait:0.01") as debugger:
         await debugger.press("c")
@@ -270,6 +278,7 @@ async def test_end_of_wait_ends_pause(model: Path, door: anyio.Event) -> None:
         assert debugger.first_line == "finished"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["r", "w"])
 async def test_answer_is_for_the_asking_pause(key: str, model: Path, tmp_path: Path, door: anyio.Event) -> None:
     breakpoints = ("wait:0.01", "pass:debugger.Note")
@@ -287,6 +296,7 @@ async def test_answer_is_for_the_asking_pause(key: str, model: Path, tmp_path: P
         assert debugger.first_line == later
 
 
+@pytest.mark.slow
 async def test_other_modules_stop(model: Path, tmp_path: Path) -> None:
     models = [model, program(tmp_path / "n.relay")]
     async with debugging(models, PIPELINE, others="stop") as debugger:
@@ -297,6 +307,7 @@ async def test_other_modules_stop(model: Path, tmp_path: Path) -> None:
         assert debugger.session.pauses.others == "run"
 
 
+@pytest.mark.slow
 async def test_paused_modules_are_shown_in_turn(model: Path, tmp_path: Path) -> None:
     models = [model, program(tmp_path / "n.relay")]
     async with debugging(models, PIPELINE, "module:*") as debugger:
@@ -309,6 +320,7 @@ async def test_paused_modules_are_shown_in_turn(model: Path, tmp_path: Path) -> 
         assert debugger.first_line == first
 
 
+@pytest.mark.slow
 async def test_interrupt_pauses_running_module(model: Path, door: anyio.Event) -> None:
     async with debugging([model], "debugger.Hold,debugger.Note") as debugger:
         await debugger.press_at_once("c", "p")
@@ -318,6 +330,7 @@ async def test_interrupt_pauses_running_module(model: Path, door: anyio.Event) -
         assert debugger.first_line == "m.relay: paused after debugger.Hold (interrupt)"
 
 
+@pytest.mark.slow
 async def test_quit_cancels_what_runs(model: Path, door: anyio.Event) -> None:
     async with debugging([model], "debugger.Hold") as debugger:
         await debugger.press_at_once("c", "q")
@@ -325,6 +338,7 @@ async def test_quit_cancels_what_runs(model: Path, door: anyio.Event) -> None:
     assert debugger.session.is_over
 
 
+@pytest.mark.slow
 async def test_unreadable_model_fails_alone(model: Path, tmp_path: Path) -> None:
     broken = program(tmp_path / "broken.relay", "def")
     async with debugging([broken, model], PIPELINE) as debugger:
@@ -333,6 +347,7 @@ async def test_unreadable_model_fails_alone(model: Path, tmp_path: Path) -> None
     assert list(debugger.session.errors) == ["broken.relay"]
 
 
+@pytest.mark.slow
 async def test_question_mark_lists_keys(model: Path) -> None:
     async with debugging([model], PIPELINE, size=(100, 30)) as debugger:
         await debugger.press("question_mark")

@@ -152,7 +152,6 @@ def test_failure_outside_of_any_pass_is_recorded() -> None:
     assert index_of(report.render())["modules"] == ["net"]
 
 
-@pytest.mark.slow
 @pytest.mark.anyio
 async def test_report_does_not_keep_modules_alive(anyio_backend: str) -> None:
     class Held(dict[str, int]):

@@ -119,6 +119,7 @@ def test_later_versions_may_add_members() -> None:
     assert read_page(with_member(["more"], 1)).title == "a report"
 
 
+@pytest.mark.slow
 def test_huge_data_are_refused_early() -> None:
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     zeros = b" " * 2**20

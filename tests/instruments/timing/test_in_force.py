@@ -183,7 +183,6 @@ def test_hooks_called_outside_of_a_run_are_timed() -> None:
     assert shapes(instrument.profile()) == [leaf("ByHand")]
 
 
-@pytest.mark.slow
 @pytest.mark.anyio
 async def test_ended_calls_are_released_from_memory() -> None:
     instrument = PassTimingInstrument()

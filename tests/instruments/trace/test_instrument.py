@@ -181,7 +181,6 @@ def spans(events: list[Event], names: set[str]) -> list[tuple[str, str, list[tup
 
 
 @pytest.mark.process
-@pytest.mark.slow
 @pytest.mark.parametrize(("executor", "backend"), [("thread", "asyncio"), ("thread", "trio"), ("process", "asyncio")])
 def test_workers_have_their_own_tracks(tmp_path: Path, executor: Literal["thread", "process"], backend: str) -> None:
     path = tmp_path / "trace.json"

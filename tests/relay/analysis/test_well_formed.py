@@ -112,7 +112,6 @@ def test_functions_of_module_may_share_parameters() -> None:
     assert well_formed(IRModule({GlobalVar("f"): FUNC, GlobalVar("g"): FUNC}))
 
 
-@pytest.mark.slow
 def test_well_formed_handles_deep_programs() -> None:
     variables = [Var(f"v{index}") for index in range(levels(50_000))]
     body: Expr = add(variables[0], variables[-1])

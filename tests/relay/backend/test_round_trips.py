@@ -62,6 +62,7 @@ def test_every_imported_model_survives_round_trip(part: int) -> None:
     assert lacking <= NOT_IMPORTED * len(reports) + 3
 
 
+@pytest.mark.slow
 def test_some_models_survive_round_trip() -> None:
     assert_all_equal(reports_of(models()[::40]))
 

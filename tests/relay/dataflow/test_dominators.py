@@ -2,7 +2,6 @@
 
 from random import Random
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,7 +74,6 @@ def test_dominator_is_on_every_path(users: Users) -> None:
         assert result == dominators(users, node)
 
 
-@pytest.mark.slow
 @given(graphs(), st.randoms(use_true_random=False))
 def test_weight_is_greatest_on_paths_to_parent(users: Users, random: Random) -> None:
     weights = {(node, user): random.randrange(9) for node, some in enumerate(users) for user in some}

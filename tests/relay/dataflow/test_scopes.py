@@ -1,6 +1,5 @@
 """The order of evaluation, and the home scopes of expressions."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,7 +33,6 @@ def ancestors(scope: HomeScope) -> list[HomeScope]:
     return scopes
 
 
-@pytest.mark.slow
 def test_outermost_scope_is_reached_in_few_jumps() -> None:
     scope = HomeScope()
     root = scope

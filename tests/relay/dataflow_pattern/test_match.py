@@ -279,7 +279,6 @@ def test_parent_with_other_users_is_not_dominated() -> None:
     assert not is_tuple([pattern, wildcard()]).match(whole)
 
 
-@pytest.mark.slow
 def test_dominator_pattern_matches_deep_graph() -> None:
     deep: Expr = conv2d(X, W)
     for _ in range(levels(100_000)):

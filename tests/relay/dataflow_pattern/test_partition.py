@@ -196,7 +196,6 @@ def test_function_pattern_is_ignored_with_warning() -> None:
         assert partition(pattern, func) is func
 
 
-@pytest.mark.slow
 def test_deep_expression_is_partitioned() -> None:
     deep: Expr = X
     for _ in range(levels(20_000)):

@@ -352,7 +352,6 @@ def test_arithmetic_rewrites_keep_results(program: Program) -> None:
     assert difference(evaluate(mod, *arguments), evaluate(result, *arguments)) == ""
 
 
-@pytest.mark.slow
 def test_deep_expression_is_rewritten_in_linear_time() -> None:
     deep: Expr = X
     expected: Expr = X

@@ -27,6 +27,7 @@ def compared(parameters: str, before: str, after: str) -> Proof:
     return search(of(parameters, before), of(parameters, after))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("parameters", "before", "after"),
     [

@@ -33,7 +33,6 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.process
-@pytest.mark.slow
 @pytest.mark.parametrize("dims", [2, (-1, 3), "23"])
 def test_wrong_shape_of_input_is_an_error(dims: Sequence[int]) -> None:
     source = ir.from_onnx_text(
@@ -43,6 +42,7 @@ def test_wrong_shape_of_input_is_an_error(dims: Sequence[int]) -> None:
         from_onnx(source, shape={"x": dims})
 
 
+@pytest.mark.slow
 def test_importing_relay_does_not_load_onnx() -> None:
     code = "import sys, apass.relay, apass.relay.frontend; print(*sorted({'onnx', 'onnx_ir'} & set(sys.modules)))"
     process = python(code)
@@ -50,6 +50,7 @@ def test_importing_relay_does_not_load_onnx() -> None:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_missing_onnx_error_names_the_extra() -> None:
     code = "import sys; sys.modules['onnx'] = None\nfrom apass.relay.frontend import from_onnx\nfrom_onnx('m.onnx')"
     last = python(code).stderr.strip().splitlines()[-1]

@@ -14,6 +14,7 @@ STEP = 5
 """Every fifth case is checked, because all of them take too long."""
 
 
+@pytest.mark.slow
 def test_imported_node_cases_have_expected_outputs() -> None:
     with warnings.catch_warnings():
         # Some cases overflow on purpose.

@@ -1,7 +1,6 @@
 """Reduced Relay modules are well-formed, and keep their types."""
 
 import numpy as np
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -39,7 +38,6 @@ def without_all(mod: IRModule, name: str) -> str:
     return str(reduction.without(frozenset(range(reduction.count))))
 
 
-@pytest.mark.slow
 @given(programs(refs=True), st.data())
 @settings(max_examples=amount(60), suppress_health_check=[HealthCheck.too_slow])
 def test_expressions_are_replaced_by_others_of_their_type(program: Program, data: st.DataObject) -> None:

@@ -48,7 +48,6 @@ WRAPS: list[tuple[Callable[[Type], Type], str, str]] = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("wrap", "before", "after"), WRAPS, ids=["tuple", "ref", "call", "result", "parameter"])
 def test_depth_is_not_limited(wrap: Callable[[Type], Type], before: str, after: str) -> None:
     first, equal, other = nested(wrap), nested(wrap), nested(wrap, FLOAT)

@@ -1,7 +1,6 @@
 """Arithmetic with broadcasting: integers divide as in C."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +13,6 @@ _WHOLE = st.integers(-100, 100)
 _DIVISOR = _WHOLE.filter(bool)
 
 
-@pytest.mark.slow
 @given(a=_WHOLE, b=_DIVISOR)
 def test_divide_and_mod_truncate_integers_as_c(a: int, b: int) -> None:
     quotient, rest = value(op.divide(numbers(a), numbers(b))), value(op.mod(numbers(a), numbers(b)))

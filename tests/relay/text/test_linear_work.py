@@ -117,7 +117,6 @@ def test_types_of_chain_of_lets_are_linear_work() -> None:
     assert_linear(lambda depth: lets(depth)["main"], all_dtypes)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS)
 def test_type_of_any_depth_round_trips(wrap: Callable[[Type], Type]) -> None:
     ty = nested(wrap, levels(100_000))

@@ -396,7 +396,6 @@ def test_name_of_source_is_a_comment(name: str) -> None:
 # Depth and errors.
 
 
-@pytest.mark.slow
 def test_printer_accepts_deep_calls_and_lets() -> None:
     expr: Expr = X
     for _ in range(levels(20_000)):

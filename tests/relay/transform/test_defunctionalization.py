@@ -255,6 +255,7 @@ def deep_calls(x: Expr) -> Expr:
     return Let(negate, Function([y], call_op("negative", y)), result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", [deep_operators, deep_functions, deep_calls])
 def test_deep_program_is_converted(body: Callable[[Expr], Expr]) -> None:
     x = var("x", "float32")

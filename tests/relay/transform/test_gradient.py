@@ -220,6 +220,7 @@ def test_long_program_is_differentiated() -> None:
     assert slopes(Function([x], body), 1) == (401, 401)
 
 
+@pytest.mark.slow
 def test_deep_branches_are_differentiated() -> None:
     x = number()
     body: Expr = x * x
@@ -228,6 +229,7 @@ def test_deep_branches_are_differentiated() -> None:
     assert slopes(Function([x], body), 3) == (9, 6)
 
 
+@pytest.mark.slow
 def test_first_order_gradient_of_long_program() -> None:
     x = number()
     body: Expr = x
@@ -384,7 +386,6 @@ def test_gradient_of_random_program_equals_differences(data: st.DataObject) -> N
     check_function(*composed(data))
 
 
-@pytest.mark.slow
 def test_gradient_descent_lowers_the_loss_of_a_model() -> None:
     mod, params = mlp.get_workload(4, 5, (1, 6, 6))
     net = mod["main"]

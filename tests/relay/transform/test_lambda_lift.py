@@ -1,6 +1,7 @@
 """LambdaLift on untyped programs, and on deeply nested functions."""
 
 import numpy as np
+import pytest
 
 import apass
 from apass.relay.analysis.well_formed import well_formed
@@ -43,6 +44,7 @@ def test_lifting_is_linear_in_nesting_depth() -> None:
     assert calls_of(lambda: lambda_lift(large)) < 5 * calls_of(lambda: lambda_lift(small))
 
 
+@pytest.mark.slow
 def test_thousands_of_nested_functions_are_lifted() -> None:
     mod = nested(2000)
     lifted = lambda_lift(mod)

@@ -170,6 +170,7 @@ def test_meaning_of_random_program_is_kept(program: Program) -> None:
     assert_same_meaning(*program)
 
 
+@pytest.mark.slow
 def test_deep_program_is_converted() -> None:
     x = var("x", shape=(2,))
     body: Expr = x

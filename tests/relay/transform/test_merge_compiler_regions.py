@@ -190,6 +190,7 @@ def nested_diamonds(depth: int) -> IRModule:
     return IRModule.from_expr(Function([x], body))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mod", [alternating(levels(10_000)), nested_diamonds(2_500)], ids=["chain", "diamonds"])
 def test_long_programs_are_merged(mod: IRModule) -> None:
     with supporting("a", ["nn.relu", "multiply"]):
@@ -198,6 +199,7 @@ def test_long_programs_are_merged(mod: IRModule) -> None:
     assert len(marks(merged["main"])) <= len(marks(marked["main"]))
 
 
+@pytest.mark.slow
 def test_long_supported_chain_becomes_one_region() -> None:
     x, one = var("x", shape=(2,)), const(1.0)
     body: Expr = x

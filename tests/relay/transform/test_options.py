@@ -59,6 +59,7 @@ async def test_stored_result_depends_on_function_option() -> None:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 async def test_pass_with_options_runs_in_process_executor() -> None:
     fuse = transform.FuseOps(fuse_opt_level=2)
     async with PassContext(executor=ProcessExecutor(workers=1)):

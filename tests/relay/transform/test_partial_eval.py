@@ -469,6 +469,7 @@ DEEP: list[Callable[[Expr, int], Expr]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", DEEP)
 def test_deep_program_is_evaluated(body: Callable[[Expr, int], Expr]) -> None:
     x = var("x", "float32")
@@ -477,6 +478,7 @@ def test_deep_program_is_evaluated(body: Callable[[Expr, int], Expr]) -> None:
     assert difference(evaluate(mod, 2.0), evaluate(after, 2.0)) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", DEEP)
 def test_work_is_linear_in_depth(body: Callable[[Expr, int], Expr]) -> None:
     x = var("x", "float32")

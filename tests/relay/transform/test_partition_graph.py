@@ -217,6 +217,7 @@ def test_used_names_are_errors() -> None:
         partition_graph(mod.with_functions({name: Function([X], X)}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("merges", [True, False])
 def test_long_chains_are_partitioned(merges: bool) -> None:
     body: Expr = X
@@ -260,6 +261,7 @@ def test_partitioned_model_computes_the_same(mod: IRModule, params: dict[str, ND
 OPS = ("add", "multiply", "subtract", "nn.relu", "cast", "where", "reshape", "concatenate", "nn.dense", "less", "sum")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("refs", [False, True], ids=["pure", "cells"])
 @settings(max_examples=amount(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())

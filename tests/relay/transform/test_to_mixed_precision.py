@@ -218,6 +218,7 @@ def test_all_operators_of_lists_are_registered() -> None:
         assert len(found) >= len(names) - 2
 
 
+@pytest.mark.slow
 def test_resnet_is_close_in_half_precision() -> None:
     mod, params = resnet.get_workload(num_layers=18, image_shape=(3, 32, 32), num_classes=10)
     after = apass.run(ToMixedPrecision(), mod)

@@ -137,7 +137,6 @@ CHAIN = levels(200_000)
 LETS = levels(50_000)
 
 
-@pytest.mark.slow
 def test_deep_calls_are_typed() -> None:
     expr: Expr = X
     for _ in range(CHAIN):
@@ -145,7 +144,6 @@ def test_deep_calls_are_typed() -> None:
     assert infer_expr(expr).checked_type == X.checked_type
 
 
-@pytest.mark.slow
 def test_deep_lets_are_typed() -> None:
     variables = [var(f"v{index}") for index in range(LETS)]
     expr: Expr = variables[-1]
@@ -165,7 +163,6 @@ def test_deep_scopes_and_types_are_typed() -> None:
     assert infer_expr(branches).checked_type == X.checked_type
 
 
-@pytest.mark.slow
 def test_long_chain_of_unknown_types_is_typed() -> None:
     y, f = var("y"), var("f")
     expr: Expr = y
@@ -174,6 +171,7 @@ def test_long_chain_of_unknown_types_is_typed() -> None:
     assert infer_expr(Let(f, Function([y], expr), Call(f, [X]))).checked_type == X.checked_type
 
 
+@pytest.mark.slow
 def test_long_chain_of_global_functions_is_typed() -> None:
     functions: dict[GlobalVar, Expr] = {GlobalVar("f0"): Function([], const(1))}
     for index in range(1, 5_000):
@@ -182,7 +180,6 @@ def test_long_chain_of_global_functions_is_typed() -> None:
     assert mod["f4999"].ret_type == scalar_type("int32")
 
 
-@pytest.mark.slow
 @given(programs())
 def test_every_node_of_random_program_is_typed(program: Program) -> None:
     mod, _ = program
@@ -201,7 +198,6 @@ def test_inference_is_stable(program: Program) -> None:
     assert structural_equal(infer_module(stripped), typed)
 
 
-@pytest.mark.slow
 @given(programs(), st.integers(0, 99))
 def test_function_order_does_not_matter(program: Program, seed: int) -> None:
     mod, _ = program

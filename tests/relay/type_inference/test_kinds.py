@@ -135,7 +135,6 @@ def test_data_type_is_undefined_without_module() -> None:
         check_kind(TypeCall(LIST, [TENSOR]))
 
 
-@pytest.mark.slow
 def test_deep_type_has_kind() -> None:
     ty: Type = TENSOR
     for _ in range(levels(100_000)):

@@ -173,7 +173,6 @@ def test_failed_type_unifies_with_everything() -> None:
     assert (unifier.has_failed(other), unifier.any_failed) == (True, True)
 
 
-@pytest.mark.slow
 def test_deep_types_unify() -> None:
     unknown = IncompleteType()
     lhs: Type = unknown

@@ -175,7 +175,6 @@ def test_overridden_method_decides_what_is_visited() -> None:
     assert str(NotInFunctions().visit(TupleType([TENSOR, skipped]))) == f"(Tensor[(2), float64], {skipped})"
 
 
-@pytest.mark.slow
 def test_deep_shared_components_are_visited_once() -> None:
     class Counter(TypeVisitor):
         count = 0

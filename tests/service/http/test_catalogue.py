@@ -22,7 +22,6 @@ async def service_only(mod: Any, ctx: PassContext) -> Any:
     return mod
 
 
-@pytest.mark.slow  # the list of passes imports the libraries of all IRs
 async def test_allowed_passes_have_options_and_documentation() -> None:
     async with served(Optimizer({}, allow=["onnx.I*", "Repeat", "onnx.latency", "no.Such"])) as client:
         passes = {item["name"]: item for item in (await client.get("/v1/passes")).json()["passes"]}

@@ -118,7 +118,6 @@ async def test_waiting_request_ends_with_the_drain() -> None:
         assert states == ["cancelled"]
 
 
-@pytest.mark.slow  # the config options are those of all IRs
 async def test_status_says_what_is_accepted() -> None:
     limits = Limits(model_bytes=1000, config=frozenset({"relay.FuseOps.max_depth"}))
     async with served(Optimizer(limits=limits)) as client:

@@ -168,7 +168,6 @@ def test_metadata_and_marks_are_kept() -> None:
     anyio.run(main)
 
 
-@pytest.mark.slow
 def test_exponential_calls_are_rejected() -> None:
     functions = ["f0 (p) => (q) { q = Relu(p) }"]
     functions += [f"f{i} (p) => (q) {{ r = local.f{i - 1}(p) q = local.f{i - 1}(r) }}" for i in range(1, 40)]

@@ -88,7 +88,6 @@ def comparisons(monkeypatch: pytest.MonkeyPatch) -> Comparisons:
 
 
 @pytest.mark.process
-@pytest.mark.slow
 @pytest.mark.anyio
 async def test_queued_pairs_share_a_request(comparisons: Comparisons) -> None:
     pairs = {str(index): pair(after=ABS if index % 2 else SAME) for index in range(9)}

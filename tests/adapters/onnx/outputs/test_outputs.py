@@ -298,7 +298,6 @@ async def test_time_limit_ends_an_evaluation() -> None:
 
 
 @pytest.mark.process
-@pytest.mark.slow
 @pytest.mark.anyio
 async def test_corpus_models_have_their_expected_outputs() -> None:
     for case in [case for case in spread() if case.data[0][1]][::8]:

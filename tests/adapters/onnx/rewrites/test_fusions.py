@@ -66,7 +66,6 @@ def test_constants_are_evaluated_in_a_worker() -> None:
 
 
 @pytest.mark.process
-@pytest.mark.slow
 def test_evaluation_that_takes_too_long_changes_nothing() -> None:
     size = 500
     text = f"g (float x) => (float y) <int64[2] n = {{{size}, {size}}}> {{ o = ConstantOfShape(n) e0 = Exp(o) "

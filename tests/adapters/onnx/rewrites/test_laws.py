@@ -183,7 +183,6 @@ def run_onnxruntime(model: bytes, inputs: dict[str, Any]) -> list[Any] | None:
         return None
 
 
-@pytest.mark.slow
 @settings(deadline=None, max_examples=amount(120))
 @given(drafts())
 def test_results_are_equal_bit_by_bit(drawn: tuple[ir.Model, list[Any]]) -> None:
@@ -200,7 +199,6 @@ def test_results_are_equal_bit_by_bit(drawn: tuple[ir.Model, list[Any]]) -> None
         assert same(np.asarray(left), np.asarray(right)), ADAPTER.to_text(result)
 
 
-@pytest.mark.slow
 @settings(deadline=None, max_examples=amount(60))
 @given(drafts())
 def test_results_are_equal_in_onnxruntime(drawn: tuple[ir.Model, list[Any]]) -> None:

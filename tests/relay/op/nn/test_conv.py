@@ -96,7 +96,6 @@ def test_convolution_agrees_with_plain_loops(problem: Problem, dtype: str) -> No
     close(out, by_loops(problem, data, weight), tolerance)
 
 
-@pytest.mark.slow
 @given(
     problems(ranks=[2], channels=[2, 4]),
     st.sampled_from(["NCHW", "NHWC", "HWCN", "NCHW2c", "NHW1cC", "CHWN"]),

@@ -103,7 +103,6 @@ def test_transposed_convolution_agrees_with_plain_loops(problem: Problem, dtype:
     close(out, by_loops(problem, data, weight))
 
 
-@pytest.mark.slow
 @given(
     problems(ranks=[2], channels=[2, 4]),
     st.sampled_from(["NCHW", "NHWC", "NCHW2c"]),

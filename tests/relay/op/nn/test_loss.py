@@ -21,7 +21,6 @@ def test_cross_entropy_is_the_batch_mean(batch: int, classes: int) -> None:
     close(evaluated(nn.cross_entropy_with_logits(X, Y), logarithms, targets), expected, 1e-4)
 
 
-@pytest.mark.slow
 @given(st.integers(1, 3), st.integers(2, 4), hnp.array_shapes(min_dims=0, max_dims=2, max_side=3))
 def test_nll_loss_agrees_with_onnx(batch: int, classes: int, rest: tuple[int, ...]) -> None:
     predictions = numbers(batch, classes, *rest)

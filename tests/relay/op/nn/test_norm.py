@@ -105,7 +105,6 @@ def test_instance_norm_accepts_channels_as_the_last_axis() -> None:
     close(np.moveaxis(last, -1, 1), first)
 
 
-@pytest.mark.slow
 @given(st.integers(1, 2), st.integers(1, 3), st.integers(1, 3), hnp.array_shapes(max_dims=2, max_side=4))
 def test_group_norm_agrees_with_onnx(batch: int, groups: int, group_channels: int, rest: tuple[int, ...]) -> None:
     channels = groups * group_channels

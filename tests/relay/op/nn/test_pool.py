@@ -121,7 +121,6 @@ def test_max_pooling_agrees_with_plain_loops(problem: Problem, dtype: str) -> No
     same(evaluated(problem.max(), data), expected.astype(dtype))
 
 
-@pytest.mark.slow
 @settings(max_examples=amount(80))
 @given(problems(), DTYPES, st.booleans())
 def test_average_pooling_agrees_with_plain_loops(problem: Problem, dtype: str, include_pad: bool) -> None:

@@ -55,7 +55,6 @@ def assert_same(mod: IRModule) -> None:
     assert save_json(loaded) == save_json(mod)
 
 
-@pytest.mark.slow
 @given(modules())
 def test_module_is_the_same_afterwards(mod: IRModule) -> None:
     assert_same(read_module(mod.astext()))
