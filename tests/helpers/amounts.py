@@ -1,7 +1,7 @@
 """Amounts of work in tests: examples of laws, jobs, models, kills.
 
 A test states the amount of a deep run, which has hours. The profile of Hypothesis gives the share that a run takes of
-all amounts: `pytest --hypothesis-profile=deep` takes all, and the suite a quarter, or the share that a test states.
+all amounts: `pytest --hypothesis-profile=deep` takes all, and the suite a sixth, or the share that a test states.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 _DEEP: Final = 100
 """The examples of a law that states no amount, in a deep run."""
-_SUITE: Final = 25
+_SUITE: Final = 16
 _SHARE: Final = _SUITE / _DEEP
 _SUITE_LEVELS: Final = 2_000
 
@@ -35,7 +35,7 @@ def amount(deep: int, *, least: int = 3, share: float = _SHARE) -> int:
     Parameters:
         deep: the amount in a deep run.
         least: the amount below which the test would not show its claim.
-        share: the share that the suite takes; less than a quarter for a test that needs seconds otherwise.
+        share: the share that the suite takes; less than a sixth for a test that needs seconds otherwise.
 
     """
     examples = settings().max_examples
