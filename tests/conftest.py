@@ -57,8 +57,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Return one more than the processors: many tests wait for other processes."""
-    return usable_cores() + 1
+    """Return two more than the processors: many tests wait for time or other processes."""
+    return usable_cores() + 2
 
 
 def pytest_configure(config: pytest.Config) -> None:
