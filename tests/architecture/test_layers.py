@@ -70,11 +70,13 @@ def test_folder_imports_only_from_floors_above(package: str, floors: tuple[str, 
     assert forbidden_imports(package, floors) == []
 
 
+@pytest.mark.slow
 def test_no_import_cycle_between_modules() -> None:
     order = TopologicalSorter({name: own_imports(name) for name in MODULES})
     assert set(order.static_order()) >= set(MODULES)
 
 
+@pytest.mark.slow
 def test_no_import_cycle_between_rooms() -> None:
     graph: dict[str, set[str]] = {}
     for name in MODULES:
@@ -146,6 +148,7 @@ def test_module_imports_are_visible_and_loop_independent() -> None:
     assert {name: words for name, words in offences.items() if words} == {}
 
 
+@pytest.mark.slow
 def test_no_module_imports_from_test_module() -> None:
     texts = {path: path.read_text() for path in sorted((ROOT / "tests").rglob("*.py"))}
     assert [

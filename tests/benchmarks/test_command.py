@@ -110,6 +110,7 @@ def test_table_without_rich_is_plain(monkeypatch: pytest.MonkeyPatch, capfd: pyt
     ]
 
 
+@pytest.mark.slow
 def test_quick_runs_the_subset_with_few_rounds(capfd: pytest.CaptureFixture[str]) -> None:
     assert area.main("samples.py", benchmark_samples.BENCHMARKS, ["--quick"]) == 0
     assert [line.split()[0] for line in capfd.readouterr().out.splitlines()[2:]] == ["sleep"]

@@ -83,6 +83,7 @@ def test_broken_node_names_its_pass(backend: str, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_all_nodes_are_listed(tmp_path: Path) -> None:
     status, output, _ = blame(tmp_path)
     assert (status, output.splitlines()) == (

@@ -100,6 +100,7 @@ def test_crashed_input_is_reduced(folder: Path) -> None:
     assert "removed 3 of 4 nodes" in out
 
 
+@pytest.mark.slow
 def test_killed_hang_leaves_input(folder: Path) -> None:
     arguments = ("opt", folder / "m.onnx", "-o", folder / "out", "-p", "Hang", "--reproducer", folder / "failed")
     with script(PASSES, [*arguments, "--crash-safe"]) as running:

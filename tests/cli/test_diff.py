@@ -159,6 +159,7 @@ def test_missing_model_is_a_difference(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_pass_that_fails_is_a_regression(tmp_path: Path) -> None:
     (tmp_path / "passes.py").write_text(PASSES)
     write_model(tmp_path / "m.onnx")

@@ -123,6 +123,7 @@ def test_bytes_include_external_weights(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_json_of_worker_processes_is_complete(tmp_path: Path) -> None:
     for index in range(70):
         write_model(tmp_path / f"m{index:02}.onnx", identities=index % 2)

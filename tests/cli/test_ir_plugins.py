@@ -124,6 +124,7 @@ def test_executors_run_its_passes(program: Path, folder: Path, executor: str) ->
     assert (status, error, (folder / "o.py").read_text()) == (0, "", RESULT)
 
 
+@pytest.mark.slow
 def test_worker_processes_read_and_write_its_files(program: Path, folder: Path) -> None:
     (folder / "many").mkdir()
     for number in range(70):
@@ -190,6 +191,7 @@ def test_failure_is_replayed_and_reduced(program: Path, folder: Path) -> None:
     assert reduced.read_text() == "import os\n\ndef f(x):\n    assert x\n    return x * (2 + 3)\nprint(f(2))"
 
 
+@pytest.mark.slow
 def test_pipelines_are_compared_on_it(program: Path, folder: Path) -> None:
     arguments = ("opt", "p.py", "--compare", "python.FoldConstants", "python.RemoveAsserts")
     status, out, error = run(program, folder, *arguments)

@@ -28,6 +28,7 @@ def test_passes_lists_each_pass_with_its_level() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_passes_lists_options_and_summary() -> None:
     lines = apass("passes").stdout.splitlines()
     start = lines.index("onnx.Checker  level 0")

@@ -180,6 +180,7 @@ def test_prints_of_libraries_do_not_reach_the_pipe(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr.count(b"noise")) == (0, model.read_bytes(), 2)
 
 
+@pytest.mark.slow
 def test_loaded_modules_do_not_print_to_the_pipe(tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx", identities=0)
     (tmp_path / "noisy_passes.py").write_text("print('noise')\n")

@@ -57,6 +57,7 @@ def test_traces_equal_those_of_tvm(first: int, anyio_backend: str, pause: Pause 
             assert_trace(play(scenario, anyio_backend, pause), scenario["expect"])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_suggestions")
 @pytest.mark.filterwarnings("ignore::apass.UnmatchedPassNameWarning")
 @pytest.mark.parametrize("first", range(0, len(SCENARIOS), PART))

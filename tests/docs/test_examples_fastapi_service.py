@@ -12,7 +12,7 @@ import pytest
 from apass.adapters.onnx import ADAPTER, count_nodes
 from tests.helpers.repository import ROOT
 
-pytestmark = [pytest.mark.network, pytest.mark.process]
+pytestmark = [pytest.mark.network, pytest.mark.process, pytest.mark.slow]
 
 MODEL = """
 <ir_version: 10, opset_import: ["" : 20]>
@@ -39,7 +39,6 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
         process.communicate()
 
 
-@pytest.mark.slow
 def test_endpoint_returns_smaller_model(client: httpx.Client) -> None:
     answer = client.post("/optimize", params={"name": "m.onnx"}, content=ADAPTER.dumps(ir.from_onnx_text(MODEL)))
     assert answer.status_code == 200

@@ -73,6 +73,7 @@ def test_part_of_corpus_keeps_its_outputs(backend: str, capfd: pytest.CaptureFix
     assert written.rstrip().endswith("0 models with changed outputs")
 
 
+@pytest.mark.slow
 def test_corpus_parts_are_spread_over_all_sources() -> None:
     names = [case.name for case in load_cases(100)]
     assert len(names) == 101
@@ -125,6 +126,7 @@ def test_big_networks_have_reproducible_random_weights() -> None:
     assert len(seeds) == len(random_nodes)
 
 
+@pytest.mark.slow
 def test_data_of_case_gives_expected_outputs() -> None:
     case = next(case for case in load_cases(80) if case.source == "pytorch-operator")
     inputs, expected = case.data[0]

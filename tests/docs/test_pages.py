@@ -117,6 +117,7 @@ def test_code_names_existing_commands_and_files(page: str) -> None:
     assert unknown(text_of(page)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", FOR_CONTRIBUTORS)
 def test_code_for_contributors_is_defined(page: str) -> None:
     assert set(unknown_to_contributors((ROOT / page).read_text())) == FOR_CONTRIBUTORS[page]

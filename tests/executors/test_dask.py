@@ -70,6 +70,7 @@ async def test_bodies_run_on_the_cluster(executor: DaskExecutor) -> None:
         assert [diagnostic.message for diagnostic in ctx.diag_ctx.diagnostics] == ["saw x"]
 
 
+@pytest.mark.slow
 async def test_work_on_the_cluster_sees_the_context(executor: DaskExecutor) -> None:
     async with PassContext(3, executor=executor, config={"tests.executors.step": 50}, deadline=600) as ctx:
         body: Any = await contexts.Describe({"f": 1})
@@ -171,6 +172,7 @@ async def test_invalid_clusters_are_rejected() -> None:
             pass
 
 
+@pytest.mark.slow
 async def test_work_that_kills_all_workers_raises(executor: DaskExecutor) -> None:
     async with PassContext(executor=executor):
         with (

@@ -24,6 +24,7 @@ def text(mod: IRModule) -> str:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", [THREADS, PROCESSES], ids=["threads", "processes"])
 async def test_whole_pass_returns_the_same_types_as_inline(executor: Executor) -> None:
     expected = await PIPELINE(MODULE)

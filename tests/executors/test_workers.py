@@ -178,6 +178,7 @@ print(median(gaps))
 """A script that measures how late the machine wakes a process that sleeps 2 ms."""
 
 
+@pytest.mark.slow
 async def test_loop_stays_responsive_when_all_cpus_are_busy(tmp_path: Path) -> None:
     bodies, beat = [str(tmp_path / "a"), str(tmp_path / "b")], tmp_path / "beat"
     gaps, others = list[float](), list[float]()

@@ -18,6 +18,7 @@ def shifted(op: relay.Expr) -> relay.IRModule:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 async def test_proofs_run_in_workers() -> None:
     before, after = shifted(relay.op.get("trunc_divide")), shifted(relay.op.get("right_shift"))
     plugin = plugin_for(before)
@@ -26,6 +27,7 @@ async def test_proofs_run_in_workers() -> None:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 async def test_unsupported_operator_is_no_proof() -> None:
     mod = shifted(relay.op.get("take"))
     proof = await prove_equal(plugin_for(mod), mod, mod)

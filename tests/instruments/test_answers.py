@@ -32,6 +32,7 @@ async def test_child_processes_are_not_started_in_a_replay(tmp_path: Path) -> No
     assert sorted(started.read_text()) == ["x", "y"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", [None, ThreadExecutor(workers=2), ProcessExecutor(workers=2)], ids=repr)
 async def test_workers_record_and_replay(executor: Executor | None, tmp_path: Path) -> None:
     modules: dict[str, Module] = {"one": {"f": "a", "g": "b"}, "two": {"f": "c"}}

@@ -21,7 +21,7 @@ from apass.util.version import __version__
 from tests.helpers.command_line import write_model
 from tests.helpers.repository import ROOT
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 TUTORIALS = ("first_pass", "pass_infrastructure", "relay_pass")
 SOURCES = "apass/instruments/report/web/"
@@ -75,7 +75,6 @@ def names_in_wheel(folder: Path) -> Sequence[str]:
     return sorted(ZipFile(wheel).namelist())
 
 
-@pytest.mark.slow
 def test_names_have_the_version(distributions: Path) -> None:
     names = {f"apass-{__version__}.tar.gz", f"apass-{__version__}-py3-none-any.whl"}
     assert {path.name for path in distributions.iterdir()} == names
@@ -103,14 +102,12 @@ def test_source_distribution_holds_the_repository(distributions: Path) -> None:
     assert names == {name for name in tracked if (ROOT / name).exists()} | {"PKG-INFO"}
 
 
-@pytest.mark.slow
 def test_installed_package_is_not_the_repository(programs: Path, tmp_path: Path) -> None:
     code = "import apass, sys; print(apass.__file__, apass.__version__, *sys.path, sep='\\n')"
     file, version, *path = run(programs / "python", "-c", code, folder=tmp_path).splitlines()
     assert (file.startswith(str(programs.parent)), version, str(ROOT) in path) == (True, __version__, False)
 
 
-@pytest.mark.slow
 def test_installed_command_writes_model_and_report(programs: Path, tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx")
     run(programs / "apass", "opt", model, "-o", tmp_path / "out.onnx", "--report", "report.html", folder=tmp_path)
@@ -120,7 +117,6 @@ def test_installed_command_writes_model_and_report(programs: Path, tmp_path: Pat
     assert max(map(len, re.findall(r"<script[^>]*>(.*?)</script>", report, re.DOTALL))) > len(program) // 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("tutorial", TUTORIALS)
 def test_snippets_of_tutorials_run(tutorial: str, programs: Path, tmp_path: Path) -> None:
     snippets = ROOT / "tests/helpers/docs_snippets.py"
@@ -128,7 +124,6 @@ def test_snippets_of_tutorials_run(tutorial: str, programs: Path, tmp_path: Path
 
 
 @pytest.mark.network
-@pytest.mark.slow
 def test_installed_server_shows_the_live_page(programs: Path, tmp_path: Path) -> None:
     command = [str(programs / "apass"), "serve", "--port", "0", "--memory"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:

@@ -111,6 +111,7 @@ def planned(pass_: apass.Pass[Any], names: Sequence[str], disabled: Iterable[str
         return str(error)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::apass.UnmatchedPassNameWarning")
 @given(PIPELINES, TABLES, st.lists(st.sampled_from(NAMES)), st.lists(st.sampled_from(NAMES)), LEVELS)
 @settings(max_examples=amount(100))

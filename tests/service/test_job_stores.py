@@ -118,6 +118,7 @@ async def test_added_job_is_found(make: Make) -> None:
         assert await read_blob(store, MODEL.digest) == MODEL.data
 
 
+@pytest.mark.slow
 async def test_unknown_jobs_and_blobs_are_not_found(make: Make) -> None:
     job = new_job(MODEL, idempotency_key="request")
     async with opened(make) as store:

@@ -77,6 +77,7 @@ async def expect_numbers(jobs: list[Job[Any]]) -> None:
     assert [(await job.result())["f"] for job in jobs] == [index + 1 for index in range(len(jobs))]
 
 
+@pytest.mark.slow
 async def test_modules_bytes_reports_and_failures_cross_processes() -> None:
     async with optimizer() as service:
         job = await service.submit({"f": 1}, pipeline="increment", options=JobOptions(functions=True))
@@ -92,6 +93,7 @@ async def test_modules_bytes_reports_and_failures_cross_processes() -> None:
         assert (caught.value.failure.pass_name, caught.value.failure.function) == ("Fail", "f")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_task", [False, True])
 async def test_error_of_any_class_fails_its_job_only(is_task: bool) -> None:
     async with optimizer() as service:

@@ -93,6 +93,7 @@ async def test_lost_jobs_are_adopted_once(postgres: PostgresServer, url: str, mo
         assert await lost.update([running(again[0])]) == [True]
 
 
+@pytest.mark.slow
 async def test_opening_servers_adopt_each_job_once(postgres: PostgresServer, url: str) -> None:
     adopted: list[str] = []
 

@@ -127,6 +127,7 @@ def test_plugin_can_be_disabled(cases: pytest.Pytester) -> None:
     cases.runpytest_subprocess("-p", "no:apass").assert_outcomes(passed=1)
 
 
+@pytest.mark.slow
 def test_unused_plugin_imports_no_library(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """

@@ -174,6 +174,7 @@ FORM_PASSES = [
 ]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=amount(60))
 @given(data=st.data())
 def test_any_pipeline_keeps_meaning_and_interface(backend: str, data: st.DataObject) -> None:

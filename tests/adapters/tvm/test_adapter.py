@@ -40,6 +40,7 @@ def array(values: list[float]) -> Any:
     return builder.get()
 
 
+@pytest.mark.slow
 def test_adapter_keeps_the_laws() -> None:
     modules = {
         "shared": shared(),
@@ -171,6 +172,7 @@ def test_adopted_functions_use_the_variables_of_the_module() -> None:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "field", "other"),
     [

@@ -128,6 +128,7 @@ def test_outputs_stay_equal_after_all_pipelines() -> None:
     anyio.run(compare)
 
 
+@pytest.mark.slow
 def test_light_models_are_real_networks(corpus: dict[str, IRModule]) -> None:
     assert len([key for key in corpus if key.startswith("light/")]) >= 2
     for name in ("light_densenet121", "light_resnet50"):

@@ -16,6 +16,7 @@ def test_adapter_is_found_by_type() -> None:
     assert apass.adapter_for(sums(1)) is adapter
 
 
+@pytest.mark.slow
 def test_adapter_obeys_the_laws() -> None:
     modules = {
         "calls": module(CALLS),

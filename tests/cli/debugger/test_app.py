@@ -145,6 +145,7 @@ async def test_keys_resume(model: Path) -> None:
         assert debugger.message == "no module is paused; all models have ended"
 
 
+@pytest.mark.slow
 async def test_skipped_pass_changes_nothing(model: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
     async with debugging([model], PIPELINE, output=output) as debugger:
@@ -152,6 +153,7 @@ async def test_skipped_pass_changes_nothing(model: Path, tmp_path: Path) -> None
     assert "add(2" in (output / "m.relay").read_text()
 
 
+@pytest.mark.slow
 async def test_edited_module_goes_on(model: Path, tmp_path: Path, editor: Path) -> None:
     edits(editor, "text.replace('3 /*', '40 /*')")
     output = tmp_path / "out"
@@ -164,6 +166,7 @@ async def test_edited_module_goes_on(model: Path, tmp_path: Path, editor: Path) 
     assert "add(%x, 42)" in (output / "m.relay").read_text().replace(" /* ty=int32 */", "")
 
 
+@pytest.mark.slow
 async def test_broken_text_is_edited_again(model: Path, editor: Path) -> None:
     edits(editor, "text.replace('(%x, ', '(%x ')")
     async with debugging([model], PIPELINE) as debugger:
@@ -175,6 +178,7 @@ async def test_broken_text_is_edited_again(model: Path, editor: Path) -> None:
         assert debugger.first_line == "m.relay: paused before sequential (interrupt)"
 
 
+@pytest.mark.slow
 async def test_editor_errors_are_shown(model: Path, editor: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     edits(editor, "sys.exit(3)")
     async with debugging([model], PIPELINE) as debugger:
@@ -254,6 +258,7 @@ async def test_error_of_pass_is_shown_as_text(model: Path) -> None:
     assert isinstance(debugger.session.errors["m.relay"], ValueError)
 
 
+@pytest.mark.slow
 async def test_foreign_cancellation_fails_the_model(model: Path) -> None:
     async with debugging([model], "debugger.Await") as debugger:
         await debugger.press("c")
@@ -270,6 +275,7 @@ async def test_waiting_pass_is_shown(model: Path, door: anyio.Event) -> None:
         assert debugger.first_line == "m.relay: paused before debugger.Note (next)"
 
 
+@pytest.mark.slow
 async def test_end_of_wait_ends_pause(model: Path, door: anyio.Event) -> None:
     async with debugging([model], "debugger.Hold", "wait:0.01") as debugger:
         await debugger.press("c")

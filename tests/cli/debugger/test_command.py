@@ -42,6 +42,7 @@ def test_missing_textual_names_extra(model: Path) -> None:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_other_commands_do_not_import_textual(model: Path) -> None:
     body = "import atexit, sys; atexit.register(lambda: print('textual' in sys.modules))"
     assert fresh_process("plan", "-p", "FoldConstant", body=body)[1].endswith("False\n")

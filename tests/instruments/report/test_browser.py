@@ -14,7 +14,7 @@ from tests.helpers.onnx_models import chain
 from tests.helpers.report_samples import in_a_thread, page_of
 from tests.instruments.report.browsing import chromium, opened
 
-pytestmark = [pytest.mark.browser, pytest.mark.process]
+pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.slow]
 
 MODULES = 40
 
@@ -69,7 +69,6 @@ def choose(page: Page, module: str) -> None:
     is_at(page, module=module)
 
 
-@pytest.mark.slow
 def test_failed_module_is_shown_first(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         expect(page.locator(".summary")).to_contain_text(f"{MODULES} modules")
@@ -83,7 +82,6 @@ def test_failed_module_is_shown_first(browser: Browser, report: Path) -> None:
         expect(page.locator(".failure pre")).to_contain_text("Traceback (most recent call last):")
 
 
-@pytest.mark.slow
 def test_diff_highlights_changes_within_a_line(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         choose(page, "m1")
@@ -126,7 +124,6 @@ def test_line_under_mouse_shows_its_history(browser: Browser, tmp_path: Path) ->
         expect(new).to_have_attribute("title", "made in f: made by Replace")
 
 
-@pytest.mark.slow
 def test_change_in_a_long_line_is_visible(browser: Browser, tmp_path: Path) -> None:
     @apass.module_pass(opt_level=0)
     def Shout(mod: dict[str, str], ctx: apass.PassContext) -> dict[str, str]:
@@ -190,7 +187,6 @@ SCROLLS_DOWN_ONLY = """() => {
 """JavaScript: whether the page is as wide as the window, and nothing is scrolled sideways."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 400])
 def test_page_of_a_model_scrolls_down_only(browser: Browser, model_report: Path, width: int) -> None:
     assert model_report.stat().st_size < 300_000
@@ -280,14 +276,12 @@ UNFOLD_AT_ONCE = """async () => {
 """JavaScript: selects a pass, opens its fold before the next frame, and returns the folds two frames later."""
 
 
-@pytest.mark.slow
 def test_fold_opened_immediately_stays_open(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         choose(page, "m1")
         assert page.evaluate(UNFOLD_AT_ONCE) == 0
 
 
-@pytest.mark.slow
 def test_text_search_is_kept_between_passes(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         choose(page, "m1")
@@ -305,7 +299,6 @@ def test_text_search_is_kept_between_passes(browser: Browser, report: Path) -> N
         expect(page.locator(".found")).to_have_count(0)
 
 
-@pytest.mark.slow
 def test_arrow_keys_select_passes_and_modules(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         choose(page, "m1")
@@ -322,7 +315,6 @@ def test_arrow_keys_select_passes_and_modules(browser: Browser, report: Path) ->
         is_at(page, module="m0")
 
 
-@pytest.mark.slow
 def test_changed_only_filter_keeps_enclosing_passes(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         choose(page, "m1")
@@ -336,7 +328,6 @@ def test_changed_only_filter_keeps_enclosing_passes(browser: Browser, report: Pa
         lists(page, *everything)
 
 
-@pytest.mark.slow
 def test_text_typed_after_slash_is_searched(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         page.evaluate("requestAnimationFrame = () => 0")  # like a slow machine, whose next frame is late
@@ -349,7 +340,6 @@ def test_text_typed_after_slash_is_searched(browser: Browser, report: Path) -> N
             page.keyboard.press("Escape")
 
 
-@pytest.mark.slow
 def test_modules_are_searched_and_sorted(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         page.keyboard.press("/")
@@ -370,7 +360,6 @@ def test_modules_are_searched_and_sorted(browser: Browser, report: Path) -> None
             expect(page.locator(".module .name").nth(place)).to_have_text(name)
 
 
-@pytest.mark.slow
 def test_color_scheme_follows_system_or_choice(browser: Browser, report: Path) -> None:
     light, dark = "rgb(245, 246, 248)", "rgb(12, 15, 20)"
     for is_dark, colors in ((False, [light, light, dark, light]), (True, [dark, light, dark, dark])):
@@ -396,7 +385,6 @@ def wait_for_sight(page: Page, condition: str) -> tuple[int, int]:
     return sight(page)
 
 
-@pytest.mark.slow
 def test_timeline_zooms_by_wheel_and_pans_by_drag(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         page.get_by_role("button", name="Timeline").click()
@@ -420,7 +408,6 @@ def test_timeline_zooms_by_wheel_and_pans_by_drag(browser: Browser, report: Path
         expect(page.locator(".detail .path")).to_be_visible()
 
 
-@pytest.mark.slow
 def test_list_entries_link_to_passes(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         page.get_by_role("button", name="Slowest").click()
@@ -454,7 +441,6 @@ def test_help_explains_the_keys(browser: Browser, report: Path) -> None:
         expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-@pytest.mark.slow
 def test_page_fits_a_narrow_window(browser: Browser, report: Path) -> None:
     with opened(browser, report, width=420) as page:
         choose(page, "m1")
@@ -469,7 +455,6 @@ def test_page_fits_a_narrow_window(browser: Browser, report: Path) -> None:
             page.wait_for_function(FITS, arg=part)
 
 
-@pytest.mark.slow
 def test_only_visible_rows_are_in_the_page(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "large.html"
     path.write_text(page_of(400, size=2))

@@ -139,6 +139,7 @@ def test_vgg_batch_norm_follows_each_convolution() -> None:
     assert counts["nn.dropout"] == 2
 
 
+@pytest.mark.slow
 def test_other_models_return_the_inferred_shapes() -> None:
     assert run(*dqn.get_workload(1)).shape == (1, 18)
     assert run(*dqn.get_workload(1, image_shape=(84, 84, 4), layout="NHWC")).shape == (1, 18)
@@ -187,6 +188,7 @@ def test_lstm_equals_numpy_reference() -> None:
     np.testing.assert_allclose(np.asarray(evaluate(mod, *args), "float64"), h, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "last"),
     [

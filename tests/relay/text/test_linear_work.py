@@ -80,6 +80,7 @@ def assert_linear(make: Callable[[int], T], work: Callable[[T], object]) -> None
     assert second < 11 * first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS)
 def test_text_of_nested_type_is_linear_work(wrap: Callable[[Type], Type]) -> None:
     def module_of_depth(depth: int) -> IRModule:

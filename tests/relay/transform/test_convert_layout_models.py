@@ -70,6 +70,7 @@ def test_network_changes_layout_at_both_ends_only(name: str) -> None:
     assert difference(expected, evaluate(there, *arguments)) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "kernel"), [("resnet", "OIHW4i4o"), ("mobilenet", "OIHW4o")])
 def test_simplified_network_stays_in_blocks(name: str, kernel: str) -> None:
     mod, _ = NETWORKS[name]()
