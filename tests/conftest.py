@@ -57,7 +57,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Return two more than the processors: many tests wait for time or other processes."""
+    """Return two more than the processors: many tests wait for other processes."""
     return usable_cores() + 2
 
 
