@@ -88,6 +88,20 @@ def test_running_items_are_sorted_by_wait() -> None:
     assert [item.run for item in activity.running()] == [fast]
 
 
+def test_wait_begins_anew_when_an_inner_pass_ends() -> None:
+    clock = Clock()
+    activity = Activity(clock)
+    outer = run_of("sequential", "net")
+    inner = run_of("Ask", "net", outer)
+    activity.begin(outer)
+    activity.step(outer, 100.0, 100.25)
+    activity.begin(inner)
+    clock.now = 103.0
+    activity.end(inner, failed=False)
+    clock.now = 103.5
+    assert [(item.run, item.waiting) for item in activity.running()] == [(outer, 0.5)]
+
+
 def test_progress_text_counts_done_and_running_items() -> None:
     counts = ActiveCounts(modules=1, modules_done=1, passes=1, functions=1, seconds=2.0)
     assert progress_text(counts) == "1 module; running: 1 module, 1 pass, 1 function; 0.5 modules/s"

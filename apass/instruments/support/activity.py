@@ -53,7 +53,10 @@ class ActiveRun:
     seconds: float
     """Seconds since it began."""
     waiting: float | None
-    """Seconds since it last yielded to the event loop, or None if it has not yielded yet."""
+    """Seconds since it last yielded to the event loop, or since a pass or a body that it called has ended.
+
+    It is None if it has not yielded yet.
+    """
     busy: float
     """Seconds for which it has occupied the event loop."""
     waits_for: tuple[str, ...]
@@ -61,12 +64,13 @@ class ActiveRun:
 
 
 class _ActiveItem:
-    __slots__ = ("begin", "below", "busy", "run", "until", "waits")
+    __slots__ = ("begin", "below", "busy", "resumed", "run", "until", "waits")
 
     def __init__(self, run: Run, now: float) -> None:
         self.run = run
         self.begin = now
         self.until: float | None = None
+        self.resumed = now
         self.busy = 0.0
         self.below = 0
         self.waits: list[str] = []
@@ -132,12 +136,15 @@ class Activity:
 
     def end(self, run: Run, *, failed: bool) -> None:
         """Record the end of a pass or of a function body."""
+        now = self._clock()
         with self._lock:
             if self._entries.pop(run, None) is None:
                 return
             above = self._above(run)
             if above is not None:
                 above.below -= 1
+                # It goes on now. Its last step ended before the pass that it waited for.
+                above.resumed = now
             for kind in _kinds(run):
                 self._counts[kind] -= 1
                 self._counts[f"{kind}_done"] += 1
@@ -170,7 +177,7 @@ class Activity:
                 ActiveRun(
                     run=entry.run,
                     seconds=now - entry.begin,
-                    waiting=None if entry.until is None else now - entry.until,
+                    waiting=None if entry.until is None else now - max(entry.until, entry.resumed),
                     busy=entry.busy,
                     waits_for=tuple(entry.waits),
                 )
