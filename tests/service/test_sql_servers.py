@@ -64,7 +64,8 @@ def end_lease(postgres: PostgresServer, url: str, job: JobRecord) -> None:
 
 @pytest.mark.slow
 async def test_lost_jobs_are_adopted_once(postgres: PostgresServer, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sql_servers, "ADOPTED", 40)
+    count = amount(1_000, least=400)
+    monkeypatch.setattr(sql_servers, "ADOPTED", count // 10)
     adopted: list[str] = []
 
     async def adopt(store: SqlJobStore) -> None:
@@ -74,7 +75,7 @@ async def test_lost_jobs_are_adopted_once(postgres: PostgresServer, url: str, mo
             adopted.extend(job.id for job in news.adopted)
 
     async with servers(url, 4) as (lost, *others):
-        batch = [new_job(MODEL) for _ in range(400)]
+        batch = [new_job(MODEL) for _ in range(count)]
         async with anyio.create_task_group() as group:
             for job in batch:
                 group.start_soon(lost.add, job, MODEL)
