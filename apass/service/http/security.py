@@ -168,6 +168,7 @@ class Guard:
         raise UnauthorizedError("there is no token; send the header Authorization: Bearer TOKEN", _CHALLENGE)
 
     def _is_known_host(self, host: str) -> bool:
+        # Without the port; a malformed host has no name.
         match = _HOST.fullmatch(host.lower())
         name = "" if match is None else match["address"] or match["name"]
         return name in self._hosts or host.lower() in self._hosts or (self._is_local and _is_loopback_name(name))
