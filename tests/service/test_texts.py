@@ -13,10 +13,11 @@ import apass
 from apass.service import JobEvent, JobOptions, Optimizer
 from apass.service.texts import LARGEST, TextEncoder
 from apass.service.work import SMALL
+from tests.helpers.amounts import amount
 
 pytestmark = pytest.mark.anyio
 
-MANY = 7_000
+MANY = amount(10_000, least=7_000)
 """Functions of a module whose text is made in a thread."""
 
 
