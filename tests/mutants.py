@@ -1,9 +1,10 @@
 """Breaks random lines of the package, and counts those that tests notice.
 
 `python -m tests.mutants --mutants 60 relay service --save before.json` breaks 60 lines, one at a time, in copies of the
-last commit. Each time it runs the tests of the room, those of the same file first, until one fails. A line whose tests
-all pass is a mutant that survives: no test depends on it. `--again before.json` breaks the same lines in another state
-of the package, and prints both results.
+last commit. First it runs the tests of the rooms once, and records which files of tests reach each line. Then it breaks
+a line and runs these files, the nearest one first, until a test fails. A line whose tests all pass is a mutant that
+survives: no test depends on it. `--again before.json` breaks the same lines in another state of the package, and prints
+both results.
 """
 
 import argparse
@@ -26,7 +27,18 @@ from typing import Final
 from tests.helpers.repository import ROOT
 
 TIME_LIMIT: Final = 1800.0
-"""Seconds for the tests of a room. A mutant that hangs them is noticed."""
+"""Seconds for the tests of a mutant. A mutant that hangs them is noticed."""
+
+_REACHED: Final = """
+import os
+_seen = set()
+def reached(number):
+    file = os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0].replace("/", "%")
+    if (number, file) not in _seen:
+        _seen.add((number, file))
+        os.close(os.open("{folder}/" + str(number) + " " + file, os.O_CREAT))
+"""
+"""A module that records which tests reach a line: as names of empty files."""
 
 OPERATORS: Final = {
     "==": "!=", "!=": "==", "<": "<=", "<=": "<", ">": ">=", ">=": ">", "is": "is not", "is not": "is",
@@ -171,25 +183,88 @@ def _nearness(path: Path, tests: Path, mutant: Mutant) -> int:
     return 2 * common + 3 * (path.stem.removeprefix("test_") in module) + (module[-1] in path.read_text())
 
 
-def verdict_of(mutant: Mutant, copy: Path) -> Verdict:
-    """Break a line in a copy of the repository, and run the tests of its room there."""
+def _place(mutant: Mutant, lines: Sequence[str]) -> int | None:
+    """Return the number of the line, counted from one; None if it is gone."""
+    same = [number for number, line in enumerate(lines, 1) if line == mutant.before]
+    return min(same, key=lambda number: abs(number - mutant.line), default=None)
+
+
+def _statement(text: str, place: int) -> int:
+    """Return the line of the innermost statement around a line that another can precede."""
+    lines = text.splitlines()
+    starts = [
+        node.lineno
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.stmt)
+        and node.lineno <= place <= (node.end_lineno or 0)
+        and not lines[node.lineno - 1][: node.col_offset].strip()
+        and not lines[node.lineno - 1].lstrip().startswith("elif")
+    ]
+    return max(starts)
+
+
+def reaching_files(mutants: Sequence[Mutant], copy: Path) -> dict[Mutant, set[str]]:
+    """Run the tests of the rooms once, and return the files that reach each line.
+
+    A file is its path in the repository. A line that is reached without a test, such as at import, has the file "".
+    """
+    marks = copy / "marks"
+    marks.mkdir()
+    (copy / "apass" / "_reached.py").write_text(_REACHED.format(folder=str(marks)))
+    originals: dict[Path, str] = {}
+    inserted: dict[Path, dict[int, list[int]]] = {}
+    for number, mutant in enumerate(mutants):
+        path = copy / mutant.path
+        text = originals.setdefault(path, path.read_text()) if path.exists() else ""
+        place = _place(mutant, text.splitlines())
+        if place is not None:
+            inserted.setdefault(path, {}).setdefault(_statement(text, place), []).append(number)
+    for path, places in inserted.items():
+        lines = originals[path].splitlines(keepends=True)
+        for place in sorted(places, reverse=True):
+            indent = lines[place - 1][: -len(lines[place - 1].lstrip())]
+            for number in places[place]:
+                lines.insert(place - 1, f'{indent}__import__("apass._reached")._reached.reached({number})\n')
+        _write(path, "".join(lines))
+    rooms = sorted({str(copy / "tests" / mutant.room) for mutant in mutants})
+    _pytest(copy, "-n", "auto", "--dist", "loadfile", *rooms)
+    for path, text in originals.items():
+        _write(path, text)
+    (copy / "apass" / "_reached.py").unlink()
+    found: dict[Mutant, set[str]] = {mutant: set() for mutant in mutants}
+    for mark in marks.iterdir():
+        index, _, file = mark.name.partition(" ")
+        found[mutants[int(index)]].add(file.replace("%", "/"))
+    return found
+
+
+def _pytest(copy: Path, *arguments: str, timeout: float | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    environ = {**os.environ, "PYTHONPATH": str(copy)}
+    return subprocess.run(command, cwd=copy, env=environ, capture_output=True, text=True, check=False, timeout=timeout)
+
+
+def verdict_of(mutant: Mutant, copy: Path, reaching: set[str]) -> Verdict:
+    """Break a line in a copy of the repository, and run the tests of its room that reach it."""
     path, tests = copy / mutant.path, copy / "tests"
     whole = path.read_text() if path.exists() else ""
-    lines = whole.splitlines(keepends=True)
-    near = [number for number, line in enumerate(lines, 1) if line.rstrip("\n") == mutant.before]
-    if not near:
+    place = _place(mutant, whole.splitlines())
+    if place is None:
         return Verdict(mutant, "the line is gone", 0.0)
-    line = min(near, key=lambda number: abs(number - mutant.line))
-    lines[line - 1] = mutant.after + "\n"
-    files = sorted((tests / mutant.room).rglob("test_*.py"), key=lambda file: -_nearness(file, tests, mutant))
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *map(str, files)]
-    environ = {**os.environ, "PYTHONPATH": str(copy)}
+    lines = whole.splitlines(keepends=True)
+    lines[place - 1] = mutant.after + "\n"
+    files = [
+        file
+        for file in (tests / mutant.room).rglob("test_*.py")
+        if "" in reaching or str(file.relative_to(copy)) in reaching
+    ]
+    if not files:
+        return Verdict(mutant, "", 0.0)
+    files.sort(key=lambda file: -_nearness(file, tests, mutant))
     start = monotonic()
     _write(path, "".join(lines))
     try:
-        done = subprocess.run(
-            command, cwd=copy, env=environ, capture_output=True, text=True, check=False, timeout=TIME_LIMIT
-        )
+        done = _pytest(copy, "-x", *map(str, files), timeout=TIME_LIMIT)
         failed = [row for row in done.stdout.splitlines() if row.startswith(("FAILED", "ERROR"))]
         noticed = "" if done.returncode == 0 else (failed or [f"exit status {done.returncode}"])[0]
     except subprocess.TimeoutExpired:
@@ -216,11 +291,12 @@ def verdicts(mutants: Sequence[Mutant], jobs: int) -> Iterator[Verdict]:
             copy = Path(folder) / str(number)
             subprocess.run(["git", "clone", "-q", str(ROOT), str(copy)], check=True)
             copies.put(copy)
+        reaching = reaching_files(mutants, copy)
 
         def run(mutant: Mutant) -> Verdict:
             copy = copies.get()
             try:
-                return verdict_of(mutant, copy)
+                return verdict_of(mutant, copy, reaching[mutant])
             finally:
                 copies.put(copy)
 
