@@ -192,14 +192,18 @@ def _place(mutant: Mutant, lines: Sequence[str]) -> int | None:
 def _statement(text: str, place: int) -> int:
     """Return the line of the innermost statement around a line that another can precede."""
     lines = text.splitlines()
-    starts = [
-        node.lineno
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.stmt)
-        and node.lineno <= place <= (node.end_lineno or 0)
-        and not lines[node.lineno - 1][: node.col_offset].strip()
-        and not lines[node.lineno - 1].lstrip().startswith("elif")
-    ]
+    starts: list[int] = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.stmt):
+            # A decorated definition begins with its first decorator.
+            start = min([node.lineno, *(item.lineno for item in getattr(node, "decorator_list", []))])
+            begins_line = not lines[start - 1][: node.col_offset].strip()
+            if (
+                start <= place <= (node.end_lineno or 0)
+                and begins_line
+                and not lines[start - 1].lstrip().startswith("elif")
+            ):
+                starts.append(start)
     return max(starts)
 
 
