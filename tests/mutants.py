@@ -46,6 +46,9 @@ OPERATORS: Final = {
 }  # fmt: skip
 """Operators, and what replaces them."""
 
+GONE: Final = "the line is gone"
+"""The verdict about a line that another state of the package does not have."""
+
 _times = count(1)
 
 
@@ -254,7 +257,7 @@ def verdict_of(mutant: Mutant, copy: Path, reaching: set[str]) -> Verdict:
     whole = path.read_text() if path.exists() else ""
     place = _place(mutant, whole.splitlines())
     if place is None:
-        return Verdict(mutant, "the line is gone", 0.0)
+        return Verdict(mutant, GONE, 0.0)
     lines = whole.splitlines(keepends=True)
     lines[place - 1] = mutant.after + "\n"
     files = [
@@ -290,12 +293,13 @@ def verdicts(mutants: Sequence[Mutant], jobs: int) -> Iterator[Verdict]:
     As many as `jobs` are made at the same time.
     """
     with tempfile.TemporaryDirectory() as folder:
-        copies: SimpleQueue[Path] = SimpleQueue()
-        for number in range(jobs):
-            copy = Path(folder) / str(number)
+        folders = [Path(folder, str(number)) for number in range(jobs)]
+        for copy in folders:
             subprocess.run(["git", "clone", "-q", str(ROOT), str(copy)], check=True)
+        reaching = reaching_files(mutants, folders[0])
+        copies: SimpleQueue[Path] = SimpleQueue()
+        for copy in folders:
             copies.put(copy)
-        reaching = reaching_files(mutants, copy)
 
         def run(mutant: Mutant) -> Verdict:
             copy = copies.get()
@@ -309,13 +313,18 @@ def verdicts(mutants: Sequence[Mutant], jobs: int) -> Iterator[Verdict]:
 
 
 def table(results: Sequence[Sequence[Verdict]]) -> str:
-    """Return how many mutants each run noticed, by room."""
+    """Return how many mutants each run noticed, of those whose line it has, by room."""
     rooms = sorted({verdict.mutant.room for run in results for verdict in run})
-    rows = [("room", "mutants", *(f"noticed in run {number}" for number, _ in enumerate(results, 1)))]
+    rows = [("room", *(f"noticed in run {number}" for number, _ in enumerate(results, 1)))]
     for room in [*rooms, ""]:
         runs = [[verdict for verdict in run if room in ("", verdict.mutant.room)] for run in results]
-        rows.append((room or "all", str(len(runs[0])), *(str(sum(bool(v.noticed_by) for v in run)) for run in runs)))
+        rows.append((room or "all", *map(_share, runs)))
     return "\n".join(f"| {' | '.join(row)} |" for row in [rows[0], ("---",) * len(rows[0]), *rows[1:]])
+
+
+def _share(run: Sequence[Verdict]) -> str:
+    broken = [verdict for verdict in run if verdict.noticed_by != GONE]
+    return f"{sum(bool(verdict.noticed_by) for verdict in broken)} of {len(broken)}"
 
 
 def saved(path: Path) -> list[Verdict]:
