@@ -76,7 +76,7 @@ def table(title: str, columns: Sequence[Mapping[str, Sequence[float]]], order: C
     """Iterate over the lines of a table: seconds, and the number of tests."""
     yield f"| {title} |{' seconds (tests) |' * len(columns)}"
     yield f"|---|{'---:|' * len(columns)}"
-    for row in sorted(set().union(*columns), key=order):
+    for row in sorted(set[str]().union(*columns), key=order):
         cells = (column.get(row, ()) for column in columns)
         yield f"| {row} | " + " | ".join(f"{sum(times):,.0f} ({len(times):,})" for times in cells) + " |"
     yield ""
