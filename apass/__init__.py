@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from apass.core.ir_plugin import Comparison, IRPlugin, Measures, Proof, register_plugin
     from apass.core.named_callables import list_callables, register_callable, unregister_callable
     from apass.core.nodes import Node, with_locations
+    from apass.core.outside import Outside
     from apass.core.portable import PortableInstrument
     from apass.core.position import Position
     from apass.core.properties import Property, list_properties, register_property
@@ -152,6 +153,7 @@ else:
             "apass.core.nodes": ["Node", "with_locations"],
             "apass.core.portable": ["PortableInstrument"],
             "apass.core.position": ["Position"],
+            "apass.core.outside": ["Outside"],
             "apass.core.properties": ["Property", "list_properties", "register_property"],
             "apass.core.remarks": ["Remark", "RemarkKind"],
             "apass.core.run": ["Run", "current_module_name", "current_run"],
@@ -304,6 +306,7 @@ __all__ = [
     "Outcome",
     "OutcomeStream",
     "OutputsChangedError",
+    "Outside",
     "Pass",
     "PassCancelledError",
     "PassContext",

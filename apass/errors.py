@@ -6,7 +6,7 @@ An exception raised by a pass is never wrapped in one of these. It propagates un
 import difflib
 import unicodedata
 from collections.abc import Iterable, Sequence
-from typing import Final, Self
+from typing import Any, Final, Self
 
 __all__ = [
     "AdapterError",
@@ -200,13 +200,27 @@ class PipelineSyntaxError(ApassError, ValueError):
         self.message = message
         super().__init__(f"{message} (at character {position})\n    {line}\n    {_blank(line[:column])}^")
 
-    def __reduce__(self) -> tuple[type["PipelineSyntaxError"], tuple[str, str, int]]:
+    def __reduce__(self) -> tuple[type["PipelineSyntaxError"], tuple[Any, ...]]:
         """Support pickling; the default calls `__init__` with the formatted message."""
         return type(self), (self.message, self.text, self.position)
 
 
 class PassNotAllowedError(PipelineSyntaxError):
-    """The text of a pipeline names a pass or a callable that is not allowed."""
+    """The text of a pipeline contains what is not allowed: a name, or an option.
+
+    Attributes:
+        name: what has to be added to the allowed names.
+
+    """
+
+    def __init__(self, message: str, text: str, position: int, name: str) -> None:
+        """Format `message` as a PipelineSyntaxError does."""
+        super().__init__(message, text, position)
+        self.name = name
+
+    def __reduce__(self) -> tuple[type["PassNotAllowedError"], tuple[Any, ...]]:
+        """Support pickling."""
+        return type(self), (self.message, self.text, self.position, self.name)
 
 
 class UnknownConfigError(ApassError, LookupError):

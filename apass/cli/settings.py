@@ -23,6 +23,7 @@ from apass.util.checks import is_seconds
 from apass.util.typed_values import Bare, read, type_name
 
 __all__ = [
+    "AllowOption",
     "ConfigOptions",
     "ContextOptions",
     "PipelineOption",
@@ -106,6 +107,17 @@ class UnknownAnswers(StrEnum):
     ASK = "ask"
     """It is asked."""
 
+
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        metavar="NAME",
+        help="Allow what the folder reaches outside of the module: an option, such as 'xdsl.apply-pdl{pdl_file}', a "
+        "pass or a config option; repeat it for several.",
+    ),
+]
+"""What of a reproducer may reach outside of the module."""
 
 UnknownAnswersOption = Annotated[
     UnknownAnswers,

@@ -1,6 +1,6 @@
 """`reduce`: shrinks the module and the pipeline of a failure to a small example."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,7 +25,7 @@ from apass.instruments.reproducer.folder import (
 )
 from apass.instruments.support.paths import file_name
 from apass.passes.base import Pass
-from apass.pipelines.parser import as_pass
+from apass.pipelines.parser import as_pass, check_allow
 
 __all__ = ["reduce", "reduce_module"]
 
@@ -45,6 +45,7 @@ async def reduce(
     report: Callable[[str], object] | None = None,
     on_try: Callable[[int, Size], object] | None = None,
     unknown_answers: Literal["error", "ask"] = "error",
+    allow: Iterable[str] = (),
 ) -> Reduced:
     """Shrink the module and the pipeline of a reproducer while it fails the same way.
 
@@ -80,6 +81,7 @@ async def reduce(
         on_try: called after each attempt with the number of attempts and the size of the smallest reproducer.
         unknown_answers: what a question without a recorded answer does: raise an error, so that the smaller module does
             not count, or ask.
+        allow: what of the folder may reach outside of the module, as `replay` takes it.
 
     Raises:
         TypeError: if `pass_` is neither a pass nor a text.
@@ -91,11 +93,12 @@ async def reduce(
     path = Path(folder)
     target = _named(path / "reduced" if output is None else Path(output))
     reproducer = read_reproducer(path)
-    check_context(path, reproducer)
+    allowed = check_allow(allow)
+    check_context(path, reproducer, allowed)
     search = Search(
         reproducer,
         read_module(path, reproducer),
-        read_pass(path, reproducer) if pass_ is None else as_pass("reduce(folder, pass_)", pass_),
+        read_pass(path, reproducer, allowed) if pass_ is None else as_pass("reduce(folder, pass_)", pass_),
         read_answers(path, reproducer, unknown_answers),
         check=check,
         failure=None if check is not None else reproducer.failure,

@@ -1,7 +1,7 @@
 """`replay`: repeats a failure from a reproducer folder."""
 
 import shlex
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -10,12 +10,15 @@ from typing import Any, Final, Literal
 from apass.batch.optimize import optimize_all
 from apass.concurrency.coroutines import await_once
 from apass.core.answers import RecordedAnswers
+from apass.core.config import find_option
 from apass.core.context import PassContext, current_scope
+from apass.core.outside import outside_of
 from apass.core.run import enter_module, leave_module
 from apass.errors import (
     AnswersError,
     ApassError,
     InputError,
+    PassNotAllowedError,
     PassResultError,
     PipelineSyntaxError,
     ReproducerError,
@@ -28,7 +31,7 @@ from apass.instruments.verify import VerifyInstrument
 from apass.instruments.verify_outputs import VerifyOutputsInstrument
 from apass.passes.base import Pass
 from apass.passes.registry import without_extensions
-from apass.pipelines.parser import as_pass, parse_pipeline
+from apass.pipelines.parser import as_pass, check_allow, parse_pipeline
 from apass.runner.error_policy import errors_of_passes
 from apass.util.files import read_regular
 
@@ -86,6 +89,7 @@ async def replay(
     *,
     check: ResultCheck | None = None,
     unknown_answers: Literal["error", "ask"] = "error",
+    allow: Iterable[str] = (),
 ) -> Replay:
     """Run the pass of a reproducer, and compare the failure with the recorded one.
 
@@ -98,17 +102,21 @@ async def replay(
         pass_: the pass to run, or the text of a pipeline, in place of the recorded one.
         check: returns whether a result is good, as `reduce` takes it; for the failure of a check.
         unknown_answers: what a question without a recorded answer does: raise an UnknownAnswerError, or ask.
+        allow: the options, passes and config options of the folder that may reach outside of the module (see
+            `Outside`), such as `xdsl.apply-pdl{pdl_file}`; by default none.
 
     Raises:
         TypeError: if `pass_` is neither a pass nor a text.
-        ReproducerError: if the folder has no reproducer, it has no module, or the pass cannot be found.
+        ReproducerError: if the folder has no reproducer, it has no module, the pass cannot be found, or it reaches
+            outside.
 
     """
     path = Path(folder)
     reproducer = read_reproducer(path)
-    check_context(path, reproducer)
+    allowed = check_allow(allow)
+    check_context(path, reproducer, allowed)
     mod = read_module(path, reproducer)
-    the_pass = read_pass(path, reproducer) if pass_ is None else as_pass("replay(folder, pass_)", pass_)
+    the_pass = read_pass(path, reproducer, allowed) if pass_ is None else as_pass("replay(folder, pass_)", pass_)
     recorded = reproducer.failure
     is_lost = recorded is not None and recorded.type == _LOST
     answers = read_answers(path, reproducer, unknown_answers)
@@ -187,17 +195,25 @@ def _checks(reproducer: Reproducer) -> Iterator[object]:
         yield VerifyOutputsInstrument(prove=reproducer.verify_outputs == "prove")
 
 
-def check_context(folder: Path, reproducer: Reproducer) -> None:
+def check_context(folder: Path, reproducer: Reproducer, allow: Sequence[str] = ()) -> None:
     """Check the settings of the context.
 
     Raises:
-        ReproducerError: if a config option does not exist, or has another type now.
+        ReproducerError: if a config option does not exist, has another type now, or reaches outside of the module and
+            is not in `allow`.
 
     """
     try:
         reproducer.context.make()
     except ApassError as error:
         raise ReproducerError(f"{folder / FACTS} has an invalid field 'context': {shorten(error)}") from error
+    for key in reproducer.context.config:
+        outside = outside_of(find_option(key).type)
+        if outside is not None and key not in allow:
+            raise ReproducerError(
+                f"the reproducer in {folder} is not run: its config option {key!r} {outside.value}; if you trust the "
+                f"folder, allow {key!r} (`--allow`)"
+            )
 
 
 def read_module(folder: Path, reproducer: Reproducer) -> Any:
@@ -240,11 +256,17 @@ def read_answers(
         raise ReproducerError(str(error)) from error
 
 
-def read_pass(folder: Path, reproducer: Reproducer) -> Pass[Any]:
+def read_pass(folder: Path, reproducer: Reproducer, allow: Sequence[str] = ()) -> Pass[Any]:
     """Return the pass of a reproducer.
 
+    Parameters:
+        folder: the folder, for messages.
+        reproducer: what was read from it.
+        allow: what may reach outside of the module, as `replay` takes it.
+
     Raises:
-        ReproducerError: if the reproducer has no pipeline text, the text is invalid, or its pass is not registered.
+        ReproducerError: if the reproducer has no pipeline text, the text is invalid, its pass is not registered, or it
+            reaches outside.
 
     """
     text = reproducer.pipeline
@@ -254,7 +276,13 @@ def read_pass(folder: Path, reproducer: Reproducer) -> Pass[Any]:
             f"call replay with pass_ from Python"
         )
     try:
-        return _only_pass(text)
+        return _only_pass(text, allow)
+    except PassNotAllowedError as error:
+        reason = str(error).partition(", which is not allowed here")[0]
+        raise ReproducerError(
+            f"the reproducer in {folder} is not run: {shorten(reason)}; if you trust the folder, allow "
+            f"{shorten(repr(error.name))} (`--allow`)"
+        ) from error
     except UnknownPassError as error:
         # The paths of a stranger are shown as text only.
         options = " ".join(f"--load {shlex.quote(source)}" for source in reproducer.loaded)
@@ -270,11 +298,11 @@ def read_pass(folder: Path, reproducer: Reproducer) -> Pass[Any]:
         ) from error
 
 
-def _only_pass(text: str) -> Pass[Any]:
+def _only_pass(text: str, allow: Sequence[str]) -> Pass[Any]:
     """Return the pass of a pipeline text, without the Sequential that surrounds it."""
     # The line end closes a comment. A text with unbalanced parentheses gives more than one pass.
     with without_extensions():
-        around = parse_pipeline(f"Sequential{{name=around}}({text}\n)")
+        around = parse_pipeline(f"Sequential{{name=around}}({text}\n)", allow=["*", *allow])
     if around.info.name != "around" or len(around.passes) != 1:
         raise PipelineSyntaxError("expected one pass", text, 0)
     return around.passes[0]

@@ -23,6 +23,7 @@ from apass.core.draft import Draft, offer_draft, withdraw_draft
 from apass.core.executor import executor_in_force, opens_passes
 from apass.core.info import PassInfo
 from apass.core.named_callables import value_text
+from apass.core.outside import Outside
 from apass.core.pass_factories import add_factory, takes_passes
 from apass.core.pass_setup import PassSetup
 from apass.core.properties import Property, find_property
@@ -88,6 +89,8 @@ class Pass(Displayed, ABC, Generic[ModT]):
 
     A ReproducerInstrument then writes the input before the pass runs.
     """
+    outside: Outside | None = None
+    """What the pass reaches besides the module, with any options; a text names it then only where it is allowed."""
     runs_after: tuple[str, ...] = ()
     """Names of passes and pipelines. If the whole pipeline has some of a name, one must come earlier."""
     runs_before: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from apass.core.named_callables import value_text
+from apass.core.outside import outside_of
 from apass.core.pass_factories import find_factory
 from apass.core.plugins import plugins
 from apass.core.properties import names_of
@@ -49,6 +50,7 @@ def pass_metadata(name: str) -> tuple[int | None, Sequence[str], dict[str, Any]]
         "runs_after": list(pass_.runs_after),
         "runs_before": list(pass_.runs_before),
         "idempotent": pass_.idempotent,
+        "outside": pass_.outside and pass_.outside.name.lower(),
     }
     return pass_.info.opt_level, pass_.info.required, {key: value for key, value in contract.items() if value}
 
@@ -85,9 +87,11 @@ def error_text(error: Exception) -> str:
 def _option(key: str, parameter: inspect.Parameter) -> dict[str, Any]:
     annotation: Any = parameter.annotation
     is_required = parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
+    outside = outside_of(annotation)
     return {
         "name": key,
         "type": None if annotation is parameter.empty else type_name(annotation),
         "required": is_required,
         "default": None if parameter.default is parameter.empty else default_text(parameter.default),
+        "outside": None if outside is None else outside.name.lower(),
     }

@@ -7,6 +7,7 @@ from apass.core.analysis import Analysis
 from apass.core.config import ConfigKey, ConfigOption, config_key
 from apass.core.context import Opener
 from apass.core.executor import ExecutorChoice, check_executor
+from apass.core.outside import Outside
 from apass.core.properties import Property, check_property
 from apass.errors import PassDefinitionError, did_you_mean
 from apass.runner.error_policy import OnError
@@ -91,6 +92,8 @@ class PassOptions(TypedDict, total=False):
     """Names of passes and pipelines. If the whole pipeline has some of a name, one must come later."""
     native: bool
     """Whether the body calls native code, which may end the process; see `Pass.native`."""
+    outside: Outside | None
+    """What the pass reaches besides the module; None, the default, is nothing. See `parse_pipeline(allow=...)`."""
     open: Opener[Any]
     """A function `async def open(ctx)` with one `yield`, or another that returns an async context manager.
 
@@ -163,6 +166,9 @@ def check_pass_options(decorator: str, options: PassOptions) -> dict[str, Any]:
     opener = options.get("open")
     if "open" in options and not callable(opener):
         raise PassDefinitionError(f"open must be a function (ctx) with one `yield`, not {opener!r}")
+    outside = options.get("outside")
+    if outside is not None and not isinstance(outside, Outside):
+        raise PassDefinitionError(f"outside must be a member of apass.Outside or None, got {outside!r}")
     for flag in ("idempotent", "native"):
         if not isinstance(attributes.get(flag, False), bool):
             raise PassDefinitionError(f"{flag} must be True or False, not {attributes[flag]!r}")

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 from apass.core.named_callables import find_callable, value_text
+from apass.core.outside import Outside, outside_of
 from apass.errors import (
     PassDefinitionError,
     PassNotAllowedError,
@@ -23,12 +24,15 @@ from apass.passes.registry import Recipe, find_recipe
 from apass.passes.sequential import Sequential
 from apass.util.typed_values import BARE_WORD, Bare, Entries
 
-__all__ = ["UnknownPassSyntaxError", "as_pass", "parse_pipeline", "replace_options"]
+__all__ = ["UnknownPassSyntaxError", "as_pass", "check_allow", "parse_pipeline", "replace_options"]
 
 R = TypeVar("R")
 
 MAX_DEPTH: Final = 100
 """Maximum nesting depth of parentheses, brackets and braces."""
+
+_ALLOWED_OPTION: Final = re.compile(rf"{BARE_WORD.pattern}\{{\w+\}}")
+"""An option that is allowed."""
 
 _NO_OPTIONS: Final[Mapping[str | None, int]] = MappingProxyType({})
 
@@ -59,13 +63,15 @@ def parse_pipeline(text: str, *, allow: Iterable[str] | None = None) -> Sequenti
     Parameters:
         text: the text of the pipeline.
         allow: the names of the passes and callables that the text may contain, or patterns such as `onnx.*`; None
-            allows all. A pass that an allowed pass requires may run without being in the list, and so may one that an
-            extension adds to an allowed pipeline.
+            allows all. What reaches outside of the module (see `Outside`) is allowed by its own name only: an option as
+            `xdsl.apply-pdl{pdl_file}`, a pass as `mlir.Reproducer`. A pass that an allowed pass requires may run
+            without being in the list, and so may one that an extension adds to an allowed pipeline.
 
     Raises:
         PipelineSyntaxError: if the text cannot be parsed, or an option is invalid; the message shows the location.
         UnknownPassError: if no pass is registered under a name; the error is also a PipelineSyntaxError.
         PassNotAllowedError: if `allow` does not contain a name; the error is also a PipelineSyntaxError.
+        ValueError: if an element of `allow` names an option by a pattern.
         PassOrderError: if the `runs_after` or `runs_before` of a pass forbids the order.
         MissingExtraError: if a pass requires a library that is not installed.
 
@@ -82,7 +88,7 @@ def parse_pipeline(text: str, *, allow: Iterable[str] | None = None) -> Sequenti
     if not isinstance(text, str):
         raise TypeError(f"parse_pipeline takes text, not {text!r}")
     elements = _Parser(text).pipeline()
-    builder = _Builder(text, _patterns(allow))
+    builder = _Builder(text, None if allow is None else check_allow(allow))
     passes = [builder.make(element) for element in elements]
     if len(passes) == 1 and elements[0].name == "Sequential" and isinstance(passes[0], Sequential):
         return passes[0]
@@ -299,16 +305,24 @@ class _Parser:
         return PipelineSyntaxError(message, self.text, self.next.position)
 
 
-def _patterns(allow: Iterable[str] | None) -> tuple[str, ...] | None:
-    """Return the checked patterns of `allow`."""
-    if allow is None:
-        return None
+def check_allow(allow: Iterable[str]) -> tuple[str, ...]:
+    """Return the elements of `allow`, as `parse_pipeline` takes it.
+
+    Raises:
+        TypeError: if it is no list of texts.
+        ValueError: if an element names an option by a pattern.
+
+    """
     if isinstance(allow, str):
         raise TypeError(f"allow must be a list of names or patterns, not {allow!r}; write [{allow!r}]")
     patterns = tuple(allow)
     for pattern in patterns:
         if not isinstance(pattern, str):
             raise TypeError(f"allow must be a list of names or patterns, but contains {pattern!r}")
+        if "{" in pattern and not _ALLOWED_OPTION.fullmatch(pattern):
+            raise ValueError(
+                f"allow names an option as in 'xdsl.apply-pdl{{pdl_file}}', without a pattern; got {pattern!r}"
+            )
     return patterns
 
 
@@ -352,6 +366,7 @@ class _Builder:
                 recipe.check_option(option.key)
             if option.key in options:
                 raise PipelineSyntaxError(f"option {option.key!r} is given twice", text, option.position)
+            self.check_option(recipe, option)
             value = option.value if option.passes is None else [self.make(inner) for inner in option.passes]
             with _errors_at(text, option.value_position):
                 options[option.key] = self.read(recipe, option, value)
@@ -359,7 +374,10 @@ class _Builder:
             recipe.check_passes(bool(element.passes))
         passes = [self.make(inner) for inner in element.passes]
         with _errors_at(text, element.position, {option.key: option.value_position for option in element.options}):
-            return recipe.make(options, passes or None)
+            pass_ = recipe.make(options, passes or None)
+        if not (passes or any(option.passes for option in element.options)):
+            self.check_outside(element, pass_)
+        return pass_
 
     def read(self, recipe: Recipe, option: _Option, value: object) -> object:
         """Return the value of an option, converted to its type."""
@@ -377,10 +395,40 @@ class _Builder:
 
     def check_allowed(self, kind: str, name: str, position: int) -> None:
         """Raise PassNotAllowedError if `allow` has no pattern for a name."""
-        if self.allow is None or any(fnmatchcase(name, pattern) for pattern in self.allow):
+        if self.allow is None or any(fnmatchcase(name, pattern.partition("{")[0]) for pattern in self.allow):
             return
         hint = did_you_mean(name, self.allow, listing="allowed are: ") or "; nothing is allowed"
-        raise PassNotAllowedError(f"the {kind} {name!r} is not allowed here{hint}", self.text, position)
+        raise PassNotAllowedError(f"the {kind} {name!r} is not allowed here{hint}", self.text, position, name)
+
+    def check_option(self, recipe: Recipe, option: _Option) -> None:
+        """Raise PassNotAllowedError if an option reaches outside and is not allowed."""
+        parameter, name = recipe.options.get(option.key), f"{recipe.name}{{{option.key}}}"
+        outside = None if parameter is None else outside_of(parameter.annotation)
+        if outside is not None and self.allow is not None and name not in self.allow:
+            self.refuse(f"option {option.key!r} of pass {recipe.name!r}", outside, name, option.position)
+
+    def check_outside(self, element: _Element, pass_: Pass[Any]) -> None:
+        """Raise PassNotAllowedError if a pass reaches outside and is not allowed."""
+        if self.allow is None or element.name in self.allow:
+            return
+        reaching = next((inner for inner in _nested(pass_) if inner.outside is not None), None)
+        if reaching is not None and reaching.outside is not None:
+            inside = "" if reaching is pass_ else f"{reaching.info.name!r} in "
+            self.refuse(f"the pass {inside}{element.name!r}", reaching.outside, element.name, element.position)
+
+    def refuse(self, what: str, outside: Outside, name: str, position: int) -> NoReturn:
+        """Raise PassNotAllowedError for what reaches outside of the module."""
+        message = f"{what} {outside.value}, which is not allowed here; name {name!r} to allow it"
+        raise PassNotAllowedError(message, self.text, position, name)
+
+
+def _nested(pass_: Pass[Any]) -> Iterator[Pass[Any]]:
+    """Iterate over a pass and the passes inside of it."""
+    yield pass_
+    # Not `children`, which are those that a text shows.
+    for branch in pass_.branches():
+        for inner in branch:
+            yield from _nested(inner)
 
 
 def _error_position(recipe: Recipe, option: _Option) -> int:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from apass.core.context import can_merge_passes, expect_pass_names, yield_if_due
     from apass.core.draft import Draft, offer_draft, take_draft
     from apass.core.executor import in_executor
+    from apass.core.outside import Outside, reviewed
     from apass.external.solver import NotEncodedError, counterexample, prove_in_worker
     from apass.util.files import PartFile, Prepared, write_whole
     from apass.util.late_modules import imported_late
@@ -30,6 +31,7 @@ else:
             "apass.core.context": ["can_merge_passes", "expect_pass_names", "yield_if_due"],
             "apass.core.draft": ["Draft", "offer_draft", "take_draft"],
             "apass.core.executor": ["in_executor"],
+            "apass.core.outside": ["Outside", "reviewed"],
             "apass.external.solver": ["NotEncodedError", "counterexample", "prove_in_worker"],
             "apass.util.files": ["PartFile", "Prepared", "write_whole"],
             "apass.util.late_modules": ["imported_late"],
@@ -41,6 +43,7 @@ __all__ = [
     "NO_LIMIT",
     "Draft",
     "NotEncodedError",
+    "Outside",
     "PartFile",
     "Prepared",
     "Slots",
@@ -55,6 +58,7 @@ __all__ = [
     "prove_in_worker",
     "reachable_types",
     "read_tagged",
+    "reviewed",
     "run_in_worker",
     "take_draft",
     "usable_cores",

@@ -18,7 +18,7 @@ from apass.passes.base import Pass
 from apass.passes.registry import get_required
 from apass.passes.repeat import Repeat
 from apass.passes.sequential import Sequential
-from apass.pipelines.parser import parse_pipeline
+from apass.pipelines.parser import check_allow, parse_pipeline
 from apass.runner.result_cache import own_version
 from apass.service.errors import InvalidJobError
 from apass.service.jobs import JobOptions
@@ -60,15 +60,13 @@ class JobPipelines:
 
     Raises:
         TypeError: if a value has the wrong type.
-        ValueError: if a name is empty, or cannot be printed.
+        ValueError: if a name is empty, cannot be printed, or is a pattern of options.
 
     """
 
     def __init__(
         self, named: Mapping[str, Pass[Any] | str], allow: Iterable[str] = (), longest: int | None = None
     ) -> None:
-        if isinstance(allow, str):
-            raise TypeError(f"allow must be a list of names, got {allow!r}; write [{allow!r}]")
         if not isinstance(named, Mapping):
             raise TypeError(f"pipelines must be a mapping of names to passes or texts, got {named!r}")
         for name, pipeline in named.items():
@@ -78,9 +76,7 @@ class JobPipelines:
             check_type(f"pipeline {name!r}", pipeline, Pass | str)
         self.named: Final = dict(named)
         """The pipelines by name."""
-        self.allow: Final = tuple(allow)
-        for pattern in self.allow:
-            check_type("element of allow", pattern, str)
+        self.allow: Final = check_allow(allow)
         """The passes that texts in jobs may name."""
         self._longest = longest
         self._known: dict[str, KnownPipeline] = {}

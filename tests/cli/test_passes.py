@@ -156,8 +156,8 @@ def test_passes_are_printed_as_json() -> None:
     assert passes["Repeat"]["ir"] is None
     inline = passes["onnx.Inline"]
     assert inline.pop("doc").startswith("Replace calls of model-local functions")
-    criteria = {"name": "criteria", "type": "callable | None", "required": False, "default": "none"}
-    nodes = {"name": "max_nodes", "type": "int", "required": False, "default": "100000"}
+    criteria = {"name": "criteria", "type": "callable | None", "required": False, "default": "none", "outside": None}
+    nodes = {"name": "max_nodes", "type": "int", "required": False, "default": "100000", "outside": None}
     expected = {"name": "onnx.Inline", "level": 2, "requires": [], "ir": "onnx", "options": [criteria, nodes]}
     assert inline == {**expected, "contract": {}, "error": None}
     assert [option["required"] for option in passes["SplitArgs"]["options"]][:1] == [True]

@@ -111,6 +111,37 @@ async def test_replay_imports_no_recorded_module(tmp_path: Path, monkeypatch: py
             await apass.replay(folder)
 
 
+async def test_what_reaches_outside_is_not_run(tmp_path: Path) -> None:
+    ran: list[str] = []
+
+    def touch(path: Path) -> apass.Pass[Any]:
+        ran.append(str(path))
+        return FailOn(1)
+
+    option = apass.register_config_option("t.folder", Path, default=Path())
+    apass.register_pass("t.Touch", touch)
+    try:
+        folder = await reproducer(apass.get_pass("t.Touch", path=tmp_path / "new"), {"f": 1}, tmp_path / "r")
+        for run in (apass.replay, apass.reduce):
+            ran.clear()
+            with pytest.raises(
+                apass.ReproducerError, match=r"is not run: option 'path' of pass 't\.Touch' reads or writes"
+            ):
+                await run(folder)
+            assert ran == []
+            await run(folder, allow=["t.Touch{path}"])
+            assert ran != []
+        path = folder / "reproducer.json"
+        facts = json.loads(path.read_text())
+        facts["context"]["config"] = {option.key: "/etc"}
+        path.write_text(json.dumps(facts))
+        with pytest.raises(apass.ReproducerError, match=r"its config option 't\.folder' reads or writes files"):
+            await apass.replay(folder, allow=["t.Touch{path}"])
+        await apass.replay(folder, allow=["t.Touch{path}", "t.folder"])
+    finally:
+        apass.unregister_pass("t.Touch")
+
+
 @pytest.mark.parametrize("text", ["", "FailOn{value=1},FailOn{value=1}", "FailOn{value=1}),Sequential(Strict", "# ("])
 async def test_pipeline_of_reproducer_is_one_pass(text: str, tmp_path: Path) -> None:
     folder = await reproducer(FailOn(1), {"f": 1}, tmp_path)

@@ -1,9 +1,9 @@
 """`parse_pipeline(allow=...)`, and that a text imports nothing by name."""
 
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
@@ -94,3 +94,72 @@ def test_text_imports_no_module(text: str, monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     with pytest.raises(apass.PipelineSyntaxError, match="hostile"):
         parse_pipeline(text)
+
+
+def reading(path: Path, *, count: int = 1) -> apass.Pass[Any]:
+    return apass.PrintIR(str(path))
+
+
+def asking(
+    url: Annotated[str, apass.Outside.NETWORK] = "", inner: Annotated[list[str], apass.Outside.CODE] | None = None
+) -> apass.Pass[Any]:
+    return apass.PrintIR(url)
+
+
+@apass.module_pass(opt_level=0, outside=apass.Outside.PROGRAMS)
+def Compile(mod: Any, ctx: apass.PassContext) -> Any:
+    return mod
+
+
+@pytest.fixture
+def _reaching() -> Generator[None]:
+    factories: dict[str, Callable[..., Any]] = {
+        "t.Read": reading,
+        "t.Ask": asking,
+        "t.Compile": Compile,
+        "t.All": lambda: apass.Sequential([apass.Sequential([Compile])]),
+    }
+    for name, factory in factories.items():
+        apass.register_pass(name, factory)
+    yield
+    for name in factories:
+        apass.unregister_pass(name)
+
+
+@pytest.mark.usefixtures("_reaching")
+def test_what_reaches_outside_needs_its_own_name() -> None:
+    rows = [
+        ("t.Read{path=a}", "option 'path' of pass 't.Read' reads or writes files", "t.Read{path}", 7),
+        ("Repeat(t.Ask{url=a})", "option 'url' of pass 't.Ask' uses the network", "t.Ask{url}", 13),
+        ("t.Ask{inner=[a]}", "option 'inner' of pass 't.Ask' names passes or code", "t.Ask{inner}", 6),
+        ("If{predicate=is_large,otherwise=(t.Compile)}(Tune)", "the pass 't.Compile' runs programs", "t.Compile", 33),
+        ("Repeat(t.Compile)", "the pass 't.Compile' runs programs", "t.Compile", 7),
+        ("t.All", "the pass 'Compile' in 't.All' runs programs", "t.All", 0),
+    ]
+    for text, message, name, position in rows:
+        for allow in (["*"], ["t.*", "Repeat", "If", "is_large", "Tune"]):
+            with pytest.raises(PassNotAllowedError) as caught:
+                parse_pipeline(text, allow=allow)
+            expected = f"{message}, which is not allowed here; name {name!r} to allow it"
+            assert (caught.value.message, caught.value.name, caught.value.position) == (expected, name, position)
+        assert parse_pipeline(text, allow=["*", name]) == parse_pipeline(text)
+
+
+@pytest.mark.usefixtures("_reaching")
+def test_allowed_option_allows_its_pass_only() -> None:
+    assert parse_pipeline("t.Read{path=a,count=2}", allow=["t.Read{path}"])
+    assert parse_pipeline("t.Ask", allow=["t.*"])
+    for allow in (["t.Ask"], ["t.Read{path}"], ["t.Ask{inner}"], ["t.Asking{url}", "t.Ask"]):
+        with pytest.raises(PassNotAllowedError, match=r"t\.Ask"):
+            parse_pipeline("t.Ask{url=a}", allow=allow)
+
+
+def test_pattern_of_an_option_is_an_error() -> None:
+    for element in ("t.*{path}", "t.Read{*}", "t.Read{path", "*{path}", "t.Read{}", "t.Read{path}{b}"):
+        with pytest.raises(ValueError, match=r"^allow names an option as in 'xdsl.apply-pdl\{pdl_file\}'"):
+            parse_pipeline("", allow=[element])
+
+
+def test_invalid_declaration_is_an_error() -> None:
+    with pytest.raises(apass.PassDefinitionError, match=r"^outside must be a member of apass\.Outside or None"):
+        apass.module_pass(opt_level=0, outside="files")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]

@@ -2,14 +2,16 @@
 
 import inspect
 import keyword
+import re
 from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, Optional, cast
+from typing import Annotated, Any, Final, Literal, Optional, cast
 
 from apass.adapters.mlir.binary import TIME_LIMIT, find_mlir_opt
 from apass.adapters.mlir.catalogue import Catalogue, OptionEntry, PassEntry, catalogue_of
 from apass.adapters.mlir.module import MLIRModule
-from apass.adapters.mlir.pipelines import PREFIX, RunReproducer, parse_mlir_pipeline
+from apass.adapters.mlir.pipelines import PREFIX, RunReproducer, has_balanced_braces, parse_mlir_pipeline
+from apass.adapters.mlir.reviews import reach_of, reviews_of
 from apass.adapters.mlir.running import Step, run_steps
 from apass.core.context import PassContext
 from apass.core.info import PassInfo
@@ -17,8 +19,11 @@ from apass.errors import AdapterError, PassDefinitionError
 from apass.passes.base import ModulePass, Pass
 from apass.passes.registry import provide_pass
 from apass.passes.sequential import Sequential
+from apass.plugins import Outside, reviewed
 
 __all__ = ["MLIRPass"]
+
+_ANCHOR: Final = re.compile(r"[\w.$-]+(/[\w.$-]+)*")
 
 _OWN: Final = ("anchor", "time_limit")
 """Options of every pass, which are not given to `mlir-opt`."""
@@ -104,8 +109,9 @@ def _register(program: Path, catalogue: Catalogue, entry: PassEntry) -> None:
     """Register a pass with its options."""
     name = f"{PREFIX}{entry.name}"
     options = {_identifier(option.name): option for option in entry.options}
+    reviews = reviews_of(entry.name)
     parameters = [
-        *(_parameter(key, option) for key, option in options.items()),
+        *(reviewed(_parameter(key, option), reviews) for key, option in options.items()),
         inspect.Parameter("anchor", inspect.Parameter.KEYWORD_ONLY, default=entry.anchor, annotation=str),
         inspect.Parameter("time_limit", inspect.Parameter.KEYWORD_ONLY, default=TIME_LIMIT, annotation=float),
     ]
@@ -113,7 +119,14 @@ def _register(program: Path, catalogue: Catalogue, entry: PassEntry) -> None:
     def factory(*, anchor: str = entry.anchor, time_limit: float = TIME_LIMIT, **values: Any) -> MLIRPass:
         texts = [f"{options[key].name}={_value_text(name, key, value)}" for key, value in values.items()]
         step = Step(entry.name + (f"{{{' '.join(texts)}}}" if texts else ""), anchor)
-        return MLIRPass(program, [step], PassInfo(0, name), catalogue.version, time_limit)
+        if not _ANCHOR.fullmatch(anchor):
+            raise PassDefinitionError(
+                f"option 'anchor' of pass {name!r} must be an operation, or several as in "
+                f"'gpu.module/gpu.func'; got {anchor!r}"
+            )
+        pass_ = MLIRPass(program, [step], PassInfo(0, name), catalogue.version, time_limit)
+        pass_.outside = reach_of(entry.name)
+        return pass_
 
     lines = [entry.doc.rstrip(".") + "." if entry.doc else entry.name]
     lines += [f"It runs on `{entry.anchor}` unless `anchor` names another operation."]
@@ -167,6 +180,9 @@ def _value_text(name: str, key: str, value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     text = str(value)
+    # `mlir-opt` counts braces, also those in quotes, to find the end of the options.
+    if not has_balanced_braces(text):
+        raise PassDefinitionError(f"option {key!r} of pass {name!r} has a brace without its other one: {text!r}")
     if all(char.isalnum() or char in "_.-+:/@" for char in text):
         return text
     for opening, closing in (('"', '"'), ("'", "'")):
@@ -175,7 +191,7 @@ def _value_text(name: str, key: str, value: object) -> str:
     raise PassDefinitionError(f"option {key!r} of pass {name!r} contains both kinds of quotes: {text!r}")
 
 
-def _pipeline(text: str) -> Sequential[MLIRModule]:
+def _pipeline(text: Annotated[str, Outside.CODE]) -> Sequential[MLIRModule]:
     """Run a pipeline in the syntax of `mlir-opt --pass-pipeline`.
 
     Its passes are those of apass, so that instruments see each of them.

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final, get_args, get_origin
 
 from apass.adapters.mlir.catalogue import ROOT, option_pairs
 from apass.adapters.mlir.module import MLIRModule
@@ -13,8 +13,9 @@ from apass.errors import AdapterError, PassDefinitionError, UnknownPassError
 from apass.passes.base import ModulePass, Pass
 from apass.passes.registry import get_pass, pass_options
 from apass.passes.sequential import Sequential
+from apass.plugins import Outside
 
-__all__ = ["RunReproducer", "parse_mlir_pipeline", "read_mlir_reproducer"]
+__all__ = ["RunReproducer", "has_balanced_braces", "parse_mlir_pipeline", "read_mlir_reproducer"]
 
 PREFIX: Final = "mlir."
 """The prefix of the names of the passes."""
@@ -90,6 +91,7 @@ class RunReproducer(ModulePass[MLIRModule]):
     """
 
     info = PassInfo(0, f"{PREFIX}Reproducer")
+    outside = Outside.CODE
 
     async def transform_module(self, mod: MLIRModule, ctx: PassContext) -> MLIRModule:
         """Run the passes of the reproducer.
@@ -173,6 +175,16 @@ class _Parser:
         return PassDefinitionError(f"{message} at character {self.position} of the pipeline {self.text!r}")
 
 
+def has_balanced_braces(text: str) -> bool:
+    """Return whether each closing brace follows its opening one, and each is closed."""
+    depth = 0
+    for char in text:
+        depth += (char == "{") - (char == "}")
+        if depth < 0:
+            return False
+    return depth == 0
+
+
 def _passes(elements: Sequence[_Element], path: list[str]) -> Iterator[Pass[MLIRModule]]:
     """Iterate over the passes of elements that run on nested operations."""
     for element in elements:
@@ -201,6 +213,8 @@ def _pass(element: _Element, anchor: str) -> Pass[MLIRModule]:
 
 def _value(text: str, tp: Any, name: str, key: str) -> Any:
     """Return the value of an option from its text in a pipeline."""
+    if get_origin(tp) is Annotated:
+        tp = get_args(tp)[0]
     if str(tp).startswith("list["):
         inner = text.removeprefix("{").removesuffix("}") if text.startswith("{") else text
         (item,) = tp.__args__

@@ -2,7 +2,7 @@
 
 import re
 from importlib import import_module
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from apass.adapters.tvm.bridge import check_module
 from apass.adapters.tvm.execution import call_in_thread
@@ -12,6 +12,7 @@ from apass.core.info import PassInfo
 from apass.errors import AdapterError, MissingExtraError
 from apass.passes.base import ModulePass
 from apass.passes.registry import provide_pass
+from apass.plugins import Outside
 
 __all__ = ["FromONNX", "ToLLVM", "from_onnx_proto"]
 
@@ -87,7 +88,8 @@ class ToLLVM(ModulePass[Any]):
     cacheable: bool | Literal["module"] = True
     version: str = _VERSION
 
-    def __init__(self, target: str = "llvm") -> None:
+    # A target takes options of LLVM, of which some name files.
+    def __init__(self, target: Annotated[str, Outside.FILES] = "llvm") -> None:
         self.target = target
         """The target of TVM."""
         try:

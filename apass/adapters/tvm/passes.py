@@ -5,7 +5,7 @@ import inspect
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
-from typing import Any, Final, Literal, cast, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, cast, get_args, get_origin
 
 from apass.adapters.tvm.bridge import from_tvm, info_of, make_pass
 from apass.adapters.tvm.execution import CONFIG_PREFIX, TARGET
@@ -16,6 +16,7 @@ from apass.errors import PassDefinitionError
 from apass.passes.base import Pass
 from apass.passes.registry import get_pass, provide_pass
 from apass.passes.sequential import Sequential
+from apass.plugins import Outside, reviewed
 
 __all__ = ["DEFAULT"]
 
@@ -39,6 +40,40 @@ DEFAULT: Final = (
     "tvm.relax.DeadCodeElimination",
 )
 """The passes of `tvm.Default`: they simplify a module, and keep its operators."""
+
+_REACH: Final[Mapping[str, Outside]] = {
+    "tvm.pipeline.static_shape_tuning": Outside.PROGRAMS,
+    "tvm.relax.MetaScheduleTuneIRMod": Outside.PROGRAMS,
+    "tvm.relax.MetaScheduleTuneTIR": Outside.PROGRAMS,
+    "tvm.relax.RunCodegen": Outside.PROGRAMS,
+}
+"""The passes that compile and run programs, such as the candidates of a search."""
+
+_FILES: Final = ("work_dir",)
+"""Options that are folders, of any pass."""
+
+_HARMLESS: Final[Mapping[str, str]] = {
+    "tvm.relax.BindParams": "func_name",
+    "tvm.relax.BindSymbolicVars": "binding_map func_name",
+    "tvm.relax.BundleModelParams": "param_tuple_name",
+    "tvm.relax.ConvertLayout": "desired_layouts",
+    "tvm.relax.DeadCodeElimination": "entry_functions",
+    "tvm.relax.DecomposeOpsForInference": "func_name",
+    "tvm.relax.DecomposeOpsForTraining": "func_name",
+    "tvm.relax.FuseOpsByPattern": "entry_functions",
+    "tvm.relax.Gradient": "func_name require_grads",
+    "tvm.relax.LazyTransformParams": "fget_item fset_item",
+    "tvm.relax.LegalizeOps": "skip_ops",
+    "tvm.relax.LiftTransformParams": "shared_transform",
+    "tvm.relax.MetaScheduleTuneIRMod": "op_names",
+    "tvm.relax.RunCodegen": "entry_functions",
+    "tvm.relax.ToMixedPrecision": "fp16_input_names out_dtype",
+    "tvm.relax.TopologicalSort": "direction order",
+    "tvm.s_tir.HoistIfThenElse": "variant",
+    "tvm.s_tir.ThreadSync": "storage_scope",
+    "tvm.tirx.FP8ComputeLegalize": "promote_dtype",
+}
+"""The options that are text, or lists of it, and reach nothing, by pass; read in the sources of TVM."""
 
 _CONFIG_TYPES: Final[Mapping[str, Any]] = {"bool": bool, "int": int, "ir.IntImm": int}
 
@@ -95,7 +130,8 @@ def _provide(name: str, maker: Callable[..., Any], doc: str) -> None:
     def factory(**options: Any) -> Pass[Any]:
         return _make(name, maker, options)
 
-    provide_pass(name, options=_signature(maker), doc=doc)(factory)
+    reviews = dict.fromkeys(_HARMLESS.get(name, "").split()) | dict.fromkeys(_FILES, Outside.FILES)
+    provide_pass(name, options=[reviewed(option, reviews) for option in _signature(maker)], doc=doc)(factory)
 
 
 def _make(name: str, maker: Callable[..., Any], options: Mapping[str, Any]) -> Pass[Any]:
@@ -113,6 +149,7 @@ def _make(name: str, maker: Callable[..., Any], options: Mapping[str, Any]) -> P
     pass_: Any = make_pass(target, PassInfo(info.opt_level, name, info.required))
     pass_.cacheable = True
     pass_.version = f"apache-tvm {tvm.__version__}"
+    pass_.outside = _REACH.get(name)
     made: Pass[Any] = pass_
     return made
 
@@ -136,9 +173,13 @@ def _register_all() -> None:
 
     provide_pass("tvm.Default")(default)
     for key, facts in sorted(tvm.transform.PassContext.list_configs().items()):
-        kind = _CONFIG_TYPES.get(str(facts["type"]), Any)
+        # Records of options, such as `tirx.transform.UnrollLoopConfig`, have numbers only.
+        unknown = Any if str(facts["type"]).endswith("Config") else Annotated[Any, Outside.UNKNOWN]
+        kind = _CONFIG_TYPES.get(str(facts["type"]), unknown)
         provide_config_option(f"{CONFIG_PREFIX}{key}", kind, doc=f"the option {key} of TVM ({facts['type']})")
-    provide_config_option(TARGET, str, doc="the target of TVM that passes generate code for, such as llvm")
+    # A target takes options of LLVM, of which some name files.
+    target_type: Any = Annotated[str, Outside.FILES]
+    provide_config_option(TARGET, target_type, doc="the target of TVM that passes generate code for, such as llvm")
 
 
 _register_all()

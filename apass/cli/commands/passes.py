@@ -12,6 +12,7 @@ from apass.cli.completion import complete_pass
 from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.terminal import Color, ColorOption, FormatOption, OutputFormat, print_json, safe_markup
 from apass.cli.user_modules import LoadOption
+from apass.core.outside import Outside, outside_of
 from apass.core.pass_factories import find_factory
 from apass.core.plugins import plugins
 from apass.errors import ApassError, InputError
@@ -164,9 +165,10 @@ def _metadata_text(name: str) -> str:
     level, required, contract = pass_metadata(name)
     if level is None:
         return "  needs options"
-    named = {"requires": required, **{key: names for key, names in contract.items() if key != "idempotent"}}
-    words = [_WORDS[key] + ", ".join(names) for key, names in named.items() if names]
+    lists = {key: names for key, names in contract.items() if key in _WORDS}
+    words = [_WORDS[key] + ", ".join(names) for key, names in {"requires": required, **lists}.items() if names]
     words += ["idempotent"] if "idempotent" in contract else []
+    words += [Outside[contract["outside"].upper()].value] if "outside" in contract else []
     return "  " + ", ".join((f"level {level}", *words))
 
 
@@ -183,4 +185,6 @@ _WORDS: Final = {
 def _option(key: str, parameter: inspect.Parameter) -> str:
     annotation: Any = parameter.annotation
     shown = key if annotation is parameter.empty else f"{key}: {type_name(annotation)}"
-    return shown if parameter.default is parameter.empty else f"{shown} = {default_text(parameter.default)}"
+    shown += "" if parameter.default is parameter.empty else f" = {default_text(parameter.default)}"
+    outside = outside_of(annotation)
+    return shown if outside is None else f"{shown} ({outside.value})"

@@ -20,7 +20,7 @@ from apass.cli.inputs import check_model_file
 from apass.cli.options import options_in_use, with_options
 from apass.cli.output_files import OutputError, cannot_write
 from apass.cli.planning import default_pipeline, pipeline_text, read_pipeline
-from apass.cli.settings import PipelineOption, ReplayOptions, make_context
+from apass.cli.settings import AllowOption, PipelineOption, ReplayOptions, make_context
 from apass.cli.terminal import echo
 from apass.cli.user_modules import LoadOption
 from apass.concurrency.limits import usable_cores
@@ -79,6 +79,8 @@ class SearchOptions:
         ),
     ] = None
     """The number of attempts at once."""
+    allow: AllowOption = None
+    """What of a reproducer may reach outside of the module."""
 
     def arguments(self, path: Path, pipeline: str | None) -> dict[str, Any]:
         """Return the arguments of `reduce` and `reduce_module`.
@@ -175,7 +177,7 @@ def _reduction_of_folder(
         raise InputError(f"{' and '.join(unused)} cannot be set for a reproducer, which has recorded its context")
     folder = output or source / "reduced"
     arguments = search.arguments(Path(reproducer.module_file or ""), pipeline)
-    arguments["unknown_answers"] = settings.unknown_answers.value
+    arguments |= {"unknown_answers": settings.unknown_answers.value, "allow": search.allow or ()}
     return folder, reproducer.backend, partial(reduce_folder, source, pipeline, output=folder, **arguments)
 
 

@@ -11,7 +11,7 @@ from apass.cli.check_command import CheckCommand, CheckTimeoutOption, read_comma
 from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.exit_status import FAILED
-from apass.cli.settings import UnknownAnswers, UnknownAnswersOption
+from apass.cli.settings import AllowOption, UnknownAnswers, UnknownAnswersOption
 from apass.cli.terminal import echo
 from apass.cli.user_modules import LoadOption
 from apass.debugging.replay import Replay, Verdict
@@ -41,6 +41,7 @@ def replay(
     ] = None,
     check_timeout: CheckTimeoutOption = None,
     unknown_answers: UnknownAnswersOption = UnknownAnswers.ERROR,
+    allow: AllowOption = None,
     _load: LoadOption = None,
 ) -> None:
     """Run the failed pass of a reproducer on the recorded module and context.
@@ -61,7 +62,9 @@ def replay(
         results: list[Replay] = []
 
         async def work() -> None:
-            results.append(await run_again(folder, check=command, unknown_answers=unknown_answers.value))
+            results.append(
+                await run_again(folder, check=command, unknown_answers=unknown_answers.value, allow=allow or ())
+            )
 
         with warnings_as_lines():
             run_until_interrupted(work, loop)

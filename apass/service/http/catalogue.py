@@ -109,13 +109,19 @@ class CatalogueHandlers:
                     raise UnknownPassError(name)
             except UnknownPassError:
                 values = _unregistered(name, contained[name])
-            described.append({**values, "allowed": name in allowed})
+            allow = self._optimizer.pipelines.allow
+            for option in values["options"]:
+                own = f"{name}{{{option['name']}}}"
+                option["allowed"] = name in allowed and (option["outside"] is None or own in allow)
+            is_allowed = name in allowed and ("outside" not in values["contract"] or name in allow)
+            described.append({**values, "allowed": is_allowed})
         return described
 
 
 def allowed_names(allow: Iterable[str]) -> Iterator[str]:
     """Iterate over the names of allowed passes, and import their plug-ins."""
-    for pattern in allow:
+    for element in allow:
+        pattern = element.partition("{")[0]  # without the name of an option
         if not set("*?[") & set(pattern):
             try:
                 find_factory(pattern)

@@ -150,8 +150,14 @@ _PASS_EXAMPLE: Final[dict[str, Any]] = {
     "requires": [],
     "ir": "onnx",
     "options": [
-        {"name": "criteria", "type": "callable | None", "required": False, "default": "none"},
-        {"name": "max_nodes", "type": "int", "required": False, "default": "100000"},
+        {
+            "name": "max_nodes",
+            "type": "int",
+            "required": False,
+            "default": "100000",
+            "outside": None,
+            "allowed": True,
+        }
     ],
     "doc": "Replace calls of model-local functions by their bodies, and remove the functions.",
     "contract": {},
@@ -318,7 +324,16 @@ _SCHEMAS: Final[Mapping[str, Schema]] = {
             "requires": _NAMES,
             "ir": _TEXT_OR_NULL,
             "options": _array(
-                _object({"name": _TEXT, "type": _TEXT_OR_NULL, "required": _FLAG, "default": _TEXT_OR_NULL})
+                _object(
+                    {
+                        "name": _TEXT,
+                        "type": _TEXT_OR_NULL,
+                        "required": _FLAG,
+                        "default": _TEXT_OR_NULL,
+                        "outside": {**_TEXT_OR_NULL, "description": "What it reaches besides the module."},
+                        "allowed": {**_FLAG, "description": "Whether the text of a pipeline may set it."},
+                    }
+                )
             ),
             "doc": _TEXT,
             "contract": {"type": "object"},

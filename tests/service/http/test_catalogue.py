@@ -29,9 +29,27 @@ async def test_allowed_passes_have_options_and_documentation() -> None:
         assert all(name == "Repeat" or name.startswith("onnx.I") for name in passes)
         assert all(item["allowed"] and item["doc"] and item["error"] is None for item in passes.values())
         times = next(item for item in passes["Repeat"]["options"] if item["name"] == "times")
-        assert times == {"name": "times", "type": "int | None", "required": False, "default": "none"}
+        shown = {"name": "times", "type": "int | None", "required": False, "default": "none"}
+        assert times == {**shown, "outside": None, "allowed": True}
         assert (passes["onnx.Inline"]["ir"], passes["onnx.Inline"]["level"]) == ("onnx", 2)
         assert (await client.get("/v1/passes")).json()["passes"] == list(passes.values())
+
+
+async def test_outside_options_are_allowed_by_name() -> None:
+    async with served(Optimizer({}, allow=["tvm.To*", "xdsl.*", "xdsl.apply-pdl{pdl_file}"])) as client:
+        passes = {item["name"]: item for item in (await client.get("/v1/passes")).json()["passes"]}
+        options = {
+            f"{name}{{{option['name']}}}": (option["outside"], option["allowed"])
+            for name, item in passes.items()
+            for option in item["options"]
+        }
+        assert options["xdsl.apply-pdl{pdl_file}"] == ("files", True)
+        assert options["xdsl.apply-pdl-interp{pdl_interp_file}"] == ("files", False)
+        assert options["xdsl.mlir-opt{arguments}"] == ("programs", False)
+        assert options["xdsl.mlir-opt{generic}"] == (None, True)
+        assert (options["tvm.ToLLVM{target}"], passes["tvm.ToLLVM"]["allowed"]) == (("files", False), True)
+        interpreter = passes["xdsl.transform-interpreter"]
+        assert (interpreter["contract"], interpreter["allowed"]) == ({"outside": "code"}, False)
 
 
 async def test_only_passes_of_named_pipelines_are_listed() -> None:

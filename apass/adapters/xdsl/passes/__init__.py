@@ -17,11 +17,40 @@ from apass.errors import PassDefinitionError
 from apass.passes.base import Pass
 from apass.passes.registry import get_pass, provide_pass
 from apass.passes.sequential import Sequential
+from apass.plugins import Outside, reviewed
 
 __all__ = ["DEFAULT", "FUNCTION_PASSES", "XdslFunctionPass", "XdslPass", "wrap"]
 
 DEFAULT: Final = ("canonicalize", "cse")
 """The passes of `xdsl.Default`."""
+
+_PROGRAM: Final = ("mlir-opt", "executable")
+"""The pass and the option that is none here: only the environment variable XDSL_MLIR_OPT names the program."""
+
+_ARCH: Final[Mapping[str, Outside | None]] = {"arch": None}
+_REVIEWS: Final[Mapping[str, Mapping[str, Outside | None]]] = {
+    "apply-eqsat-pdl": {"pdl_file": Outside.FILES},
+    "apply-eqsat-pdl-interp": {"pdl_interp_file": Outside.FILES},
+    "apply-individual-rewrite": {"operation_name": None, "pattern_name": None},
+    "apply-pdl": {"pdl_file": Outside.FILES},
+    "apply-pdl-interp": {"pdl_interp_file": Outside.FILES},
+    "convert-func-to-x86-func": _ARCH,
+    "convert-ptr-to-x86": _ARCH,
+    "convert-scf-to-x86-scf": _ARCH,
+    "convert-vector-to-x86": _ARCH,
+    "distribute-stencil": {"strategy": None},
+    "eqsat-add-costs": {"cost_file": Outside.FILES},
+    "mlir-opt": {"arguments": Outside.PROGRAMS},
+    "arith-add-fastmath": {"flags": None},
+    "riscv-allocate-registers": {"allocation_strategy": None},
+    "transform-interpreter": {"entry_point": None},
+    "x86-regalloc-legalize": _ARCH,
+    "x86-set-arch": _ARCH,
+}
+"""What the options reach that are text, by pass; read in the sources of xDSL."""
+
+_REACH: Final[Mapping[str, Outside]] = {"transform-interpreter": Outside.CODE}
+"""The passes that reach outside with any options: the module names passes and their options."""
 
 
 def wrap(library_pass: ModulePass) -> Pass[ModuleOp]:
@@ -29,7 +58,9 @@ def wrap(library_pass: ModulePass) -> Pass[ModuleOp]:
 
     It is one over functions if it is among `FUNCTION_PASSES`.
     """
-    return (XdslFunctionPass if library_pass.name in FUNCTION_PASSES else XdslPass)(library_pass)
+    pass_ = (XdslFunctionPass if library_pass.name in FUNCTION_PASSES else XdslPass)(library_pass)
+    pass_.outside = _REACH.get(library_pass.name)
+    return pass_
 
 
 def _options(load: Callable[[], type[ModulePass]]) -> Iterable[inspect.Parameter]:
@@ -37,9 +68,10 @@ def _options(load: Callable[[], type[ModulePass]]) -> Iterable[inspect.Parameter
     kind = load()
     types = get_type_hints(kind)
     for field in fields(kind):
-        if field.init:
+        if field.init and (kind.name, field.name) != _PROGRAM:
             default, tp = _default_of(field, types[field.name]), types[field.name]
-            yield inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=tp)
+            option = inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=tp)
+            yield reviewed(option, _REVIEWS.get(kind.name, {}))
 
 
 def _default_of(field: Field[Any], tp: Any) -> Any:
