@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol, TypeVar, final
@@ -164,7 +165,13 @@ class Answer:
                 line["answer"] = _without_secrets(self.codec.dumps(self.value))
             except (TypeError, ValueError) as reason:
                 line["left_out"] = str(reason)
-        return json.dumps(line, ensure_ascii=False)
+        return json.dumps({**line, "digest": _digest(line)}, ensure_ascii=False)
+
+
+def _digest(line: Mapping[str, Any]) -> str:
+    """Return the digest of the other fields of a line."""
+    text = json.dumps(line, sort_keys=True)
+    return blake2b(text.encode(), digest_size=8, person=b"apass answers").hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,8 +366,14 @@ def _line(path: Path, number: int, text: str) -> Mapping[str, Any]:
             if name not in fields:
                 raise TypeError(f"the field {name!r} is missing")
             convert(fields[name], kind)
-        if not {"answer", "error", "left_out"} & fields.keys():
-            raise TypeError("the field 'answer' is missing")
+        ends = {"answer", "error", "left_out"}
+        if len(ends & fields.keys()) != 1:
+            raise TypeError("expected one of the fields 'answer', 'error' and 'left_out'")
+        if unknown := fields.keys() - _FIELDS.keys() - ends - {"digest"}:
+            raise TypeError(f"unknown field {min(unknown)!r}")
+        rest = {name: value for name, value in fields.items() if name != "digest"}
+        if "digest" in fields and fields["digest"] != _digest(rest):
+            raise TypeError("the contents are damaged or edited; remove the field 'digest' of a line that you edit")
         if "error" in fields:
             convert(fields["error"], dict[str, str])
     except (TypeError, ValueError, RecursionError) as error:

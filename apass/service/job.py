@@ -17,7 +17,7 @@ from apass.service.errors import (
     OptimizerClosedError,
     UnknownJobError,
 )
-from apass.service.job_store import JobStore, read_blob
+from apass.service.job_store import JobStore, missing_blob, read_blob
 from apass.service.jobs import JobEvent, JobRecord, JobState
 from apass.service.live_job import LiveJob, state_data
 
@@ -120,8 +120,8 @@ class Job(Generic[ResultT]):
             raise JobCancelledError(f"job {record.id} was cancelled{reason}")
         try:
             data = await read_blob(self._store, record.result_digest)
-        except KeyError:
-            raise NoResultError(f"the result of job {record.id} has expired") from None
+        except KeyError as error:
+            raise missing_blob(f"the result of job {record.id}", error) from None
         if not self._is_module:
             return cast("ResultT", data)
         adapter = adapter_by_name(record.result_kind)
@@ -141,8 +141,8 @@ class Job(Generic[ResultT]):
             raise NoResultError(f"job {record.id} has no report; it did not run, or was submitted without a report")
         try:
             return render_data(await read_blob(self._store, record.report_digest))
-        except KeyError:
-            raise NoResultError(f"the report of job {record.id} has expired") from None
+        except KeyError as error:
+            raise missing_blob(f"the report of job {record.id}", error) from None
 
     def events(self, after: int = 0) -> "JobEvents":
         """Return the events of the job, for `async for`.

@@ -1,6 +1,6 @@
 """`JobStore`: where jobs, models, results and events are kept."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -8,18 +8,23 @@ from typing import Final, Protocol
 
 import anyio.to_thread
 
+from apass.service.errors import NoResultError
 from apass.service.jobs import JobEvent, JobRecord, JobState
 from apass.util.checks import check_type, is_count
 
 __all__ = [
     "CHUNK",
     "Blob",
+    "DamagedBlobError",
     "JobChange",
     "JobPage",
     "JobQuery",
     "JobStore",
     "StoreSync",
     "blob_of_file",
+    "check_blob",
+    "copy_blob",
+    "missing_blob",
     "read_blob",
     "write_blob",
 ]
@@ -104,6 +109,18 @@ class StoreSync:
     """Jobs of lost servers that this server now has. None of them runs."""
 
 
+class DamagedBlobError(KeyError):
+    """A blob has other bytes than were stored; it counts as missing."""
+
+    def __init__(self, digest: str, reason: str) -> None:
+        super().__init__(digest)
+        self.reason = reason
+        """What is wrong."""
+
+    def __str__(self) -> str:
+        return f"the blob {self.args[0]} in the store is damaged: {self.reason}"
+
+
 class JobStore(Protocol):
     """Keeps jobs. The optimizer calls it from one event loop.
 
@@ -176,6 +193,8 @@ class JobStore(Protocol):
 
         Raises:
             KeyError: if there is no such blob.
+            DamagedBlobError: if its bytes are not those that were stored. It is removed, so that it is stored again
+                with the next job that has it.
 
         """
         ...
@@ -200,26 +219,66 @@ class JobStore(Protocol):
         ...
 
 
-async def read_blob(store: JobStore, digest: str) -> bytes:
-    """Return the bytes of a blob."""
-    chunks: list[bytes] = []
-    while chunk := await store.read(digest, len(chunks)):
-        chunks.append(chunk)
+async def copy_blob(store: JobStore, digest: str, write: Callable[[bytes], Awaitable[object]]) -> None:
+    """Call a function with each chunk of a blob.
+
+    Raises:
+        KeyError: if there is no such blob.
+        DamagedBlobError: if it is damaged. Chunks may have been written.
+
+    """
+    current, index = sha256(), 0
+    while chunk := await store.read(digest, index):
+        current.update(chunk)
+        await write(chunk)
+        index += 1
         if len(chunk) < CHUNK:
             break
+    if current.hexdigest() != digest:
+        raise DamagedBlobError(digest, "the SHA-256 of its bytes is another one")
+
+
+async def read_blob(store: JobStore, digest: str) -> bytes:
+    """Return the bytes of a blob; see `copy_blob` for errors."""
+    chunks: list[bytes] = []
+
+    async def keep(chunk: bytes) -> None:
+        chunks.append(chunk)
+
+    await copy_blob(store, digest, keep)
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
+async def check_blob(store: JobStore, digest: str) -> None:
+    """Read a blob; see `copy_blob` for errors."""
+
+    async def drop(chunk: bytes) -> None:
+        """Do nothing."""
+
+    await copy_blob(store, digest, drop)
+
+
+def missing_blob(name: str, error: KeyError) -> NoResultError:
+    """Return the error for a blob that cannot be read.
+
+    Parameters:
+        name: what it is, such as `the result of job 1`.
+        error: what the store raised.
+
+    """
+    if isinstance(error, DamagedBlobError):
+        return NoResultError(f"{name} is damaged in the store ({error.reason}); submit the model again")
+    return NoResultError(f"{name} has expired")
+
+
 async def write_blob(store: JobStore, digest: str, path: Path) -> None:
-    """Write the bytes of a blob to a new file, which is removed if that fails."""
+    """Write the bytes of a blob to a new file, which is removed if that fails.
+
+    See `copy_blob` for errors.
+    """
     try:
         async with await anyio.open_file(path, "xb") as file:
-            index = 0
-            while chunk := await store.read(digest, index):
-                await file.write(chunk)
-                index += 1
-                if len(chunk) < CHUNK:
-                    break
+            await copy_blob(store, digest, file.write)
     except FileExistsError:
         raise
     except BaseException:

@@ -41,7 +41,7 @@ from apass.service.job import Job
 from apass.service.job_formats import JobFormats
 from apass.service.job_news import JobNews
 from apass.service.job_pipelines import JobPipelines
-from apass.service.job_store import Blob, JobPage, JobQuery, JobStore, blob_of_file
+from apass.service.job_store import Blob, JobPage, JobQuery, JobStore, blob_of_file, check_blob
 from apass.service.jobs import (
     JobEvent,
     JobOptions,
@@ -683,7 +683,8 @@ class Optimizer:
             if earlier is not None:
                 return self._same_request(earlier, record)
         equal = await self.store.find_done(record.tenant, record.key) if self.reuse else None
-        if equal is not None:
+        # An index of the store may be damaged.
+        if equal is not None and (equal.tenant, equal.key) == (record.tenant, record.key):
             reused = replace(
                 record,
                 state=JobState.DONE,
@@ -695,7 +696,10 @@ class Optimizer:
                 summary=equal.summary,
                 reused=True,
             )
-            with suppress(KeyError):  # the result has expired meanwhile
+            with suppress(KeyError):  # the result has expired meanwhile, or is damaged
+                for digest in (equal.result_digest, equal.report_digest):
+                    if digest is not None:
+                        await check_blob(self.store, digest)
                 stored = await self.store.add(reused, blob)
                 if stored.id != record.id:
                     return self._same_request(stored, record)

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
+from apass.core.store import SEAL_SIZE, seal
 from apass.errors import MissingExtraError
 from apass.service.errors import JobsUnavailableError
-from apass.service.job_store import CHUNK, Blob
+from apass.service.job_store import CHUNK, Blob, DamagedBlobError
 from apass.service.jobs import new_job_id
 from apass.service.sql_schema import BLOBS, CHUNKS, LOCK_KEYS, UPLOADS, USES
 
@@ -23,6 +24,7 @@ __all__ = [
     "UnreadableBlobError",
     "abandon_uploads",
     "chunks_of",
+    "drop_blob",
     "free_blobs",
     "lock_blobs",
     "lock_removal",
@@ -121,7 +123,9 @@ def start_upload(connection: Connection, body: str, server: str) -> None:
     connection.execute(insert(UPLOADS), {"body": body, "owner": server})
 
 
-def write_chunks(connection: Connection, body: str, server: str, first: int, chunks: Sequence[bytes]) -> None:
+def write_chunks(
+    connection: Connection, body: str, digest: str, server: str, first: int, chunks: Sequence[bytes]
+) -> None:
     """Write chunks of an upload.
 
     Raises:
@@ -131,7 +135,7 @@ def write_chunks(connection: Connection, body: str, server: str, first: int, chu
     uploads = select(UPLOADS.c.body).where(UPLOADS.c.body == body, UPLOADS.c.owner == server)
     if connection.scalar(uploads.with_for_update(read=True, key_share=True)) is None:
         raise JobsUnavailableError(_INTERRUPTED)
-    _insert_chunks(connection, [_chunk(body, first + index, chunk) for index, chunk in enumerate(chunks)])
+    _insert_chunks(connection, [_chunk(body, digest, first + index, chunk) for index, chunk in enumerate(chunks)])
 
 
 def _insert_chunks(connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:
@@ -139,8 +143,8 @@ def _insert_chunks(connection: Connection, rows: Sequence[Mapping[str, object]])
         connection.execute(insert(CHUNKS), rows)
 
 
-def _chunk(body: str, number: int, data: bytes) -> dict[str, object]:
-    return {"body": body, "number": number, "data": data}
+def _chunk(body: str, digest: str, number: int, data: bytes) -> dict[str, object]:
+    return {"body": body, "number": number, "data": seal(f"{digest} {number}", data)}
 
 
 def abandon_uploads(connection: Connection, bodies: Collection[str]) -> None:
@@ -194,7 +198,7 @@ def _store_bodies(connection: Connection, bodies: Mapping[str, NewBlob], server:
                 raise JobsUnavailableError(_INTERRUPTED)
             continue
         for number, chunk in enumerate(chunks_of(new.blob)):
-            rows.append(_chunk(body, number, chunk))
+            rows.append(_chunk(body, new.blob.digest, number, chunk))
             size += len(chunk)
             if size >= LARGE:
                 _insert_chunks(connection, rows)
@@ -207,22 +211,31 @@ def read_chunk(connection: Connection, digest: str, number: int) -> bytes:
 
     Raises:
         KeyError: if there is no such blob.
-        JobsUnavailableError: if the chunk is missing or damaged.
+        DamagedBlobError: if the chunk is missing or damaged.
 
     """
+    row = connection.execute(_READ, {"wanted": digest, "number": number}).one_or_none()
+    if row is None:
+        raise KeyError(digest)
     try:
-        row = connection.execute(_READ, {"wanted": digest, "number": number}).one_or_none()
-        if row is None:
-            raise KeyError(digest)
-        chunk = b"" if row.data is None else bytes(row.data)
         expected = max(0, min(CHUNK, row.size - number * CHUNK))
+        stored = b"" if row.data is None else bytes(row.data)
     except TypeError as error:  # SQLite has values of any type in any column
-        raise JobsUnavailableError(f"chunk {number} of the blob {digest} is damaged: {error}") from error
+        raise DamagedBlobError(digest, f"chunk {number}: {error}") from error
+    chunk = stored[SEAL_SIZE:]
     if len(chunk) != expected:
-        raise JobsUnavailableError(
-            f"chunk {number} of the blob {digest} is damaged: it has {len(chunk)} bytes instead of {expected}"
-        )
+        raise DamagedBlobError(digest, f"chunk {number} has {len(chunk)} bytes instead of {expected}")
+    if chunk and seal(f"{digest} {number}", chunk) != stored:
+        raise DamagedBlobError(digest, f"chunk {number} has another digest")
     return chunk
+
+
+def drop_blob(connection: Connection, digest: str) -> None:
+    """Remove a damaged blob, so that it is stored again with the next job that has it."""
+    bodies = list(connection.scalars(select(BLOBS.c.body).where(BLOBS.c.digest == digest).with_for_update()))
+    connection.execute(delete(BLOBS).where(BLOBS.c.digest == digest))
+    if bodies:
+        connection.execute(insert(UPLOADS), [{"body": body, "owner": None} for body in bodies])
 
 
 def stored_bytes(connection: Connection) -> int:

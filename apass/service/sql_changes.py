@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from apass.core.store import SEAL_SIZE, seal
 from apass.errors import MissingExtraError
 from apass.service.errors import JobsUnavailableError
 from apass.service.job_store import JobChange
@@ -18,7 +19,7 @@ try:
 except ImportError as _error:
     raise MissingExtraError(f"SqlJobStore needs SQLAlchemy ({_error}): pip install 'apass[serve]'") from _error
 
-__all__ = ["Addition", "Change", "parse_events", "parse_record", "store_changes"]
+__all__ = ["Addition", "Change", "parse_events", "parse_record", "sealed_text", "store_changes"]
 
 _UNFINISHED: Final = text(IS_UNFINISHED)
 
@@ -116,7 +117,7 @@ class Change:
         self.row = {**row, "job": job.id, "server": server}
         if events:
             plain = [[event.id, event.kind, event.time, event.data] for event in events]
-            data = json.dumps(plain, separators=(",", ":"))
+            data = sealed_text(job.id, json.dumps(plain, separators=(",", ":")))
             self.events = {"job": job.id, "last": max(event.id for event in events), "data": data}
 
 
@@ -127,8 +128,21 @@ def _row(job: JobRecord) -> dict[str, Any]:
         "attempts": job.attempts,
         "result": job.result_digest,
         "report": job.report_digest,
-        "record": job.to_json(),
+        "record": sealed_text(job.id, job.to_json()),
     }
+
+
+def sealed_text(job_id: str, text: str) -> str:
+    """Return a text of a job after its digest, for `_unsealed`."""
+    return f"{seal(job_id, text.encode('utf-8', 'surrogatepass'))[:SEAL_SIZE].hex()} {text}"
+
+
+def _unsealed(job_id: str, sealed: str) -> str:
+    """Return the text of `sealed_text`; raise ValueError if it is damaged."""
+    text = sealed[2 * SEAL_SIZE + 1 :]
+    if sealed != sealed_text(job_id, text):
+        raise ValueError("it has another digest")
+    return text
 
 
 def parse_record(job_id: str, record: str, label: str) -> JobRecord:
@@ -139,7 +153,7 @@ def parse_record(job_id: str, record: str, label: str) -> JobRecord:
 
     """
     try:
-        job = JobRecord.from_json(record)
+        job = JobRecord.from_json(_unsealed(job_id, record))
         if job.id != job_id:
             raise ValueError(f"it is the record of job {job.id!r}")
     except (ValueError, AttributeError, RecursionError) as error:
@@ -157,7 +171,7 @@ def parse_events(job_id: str, rows: Iterable[str], after: int, label: str) -> Se
     events: list[JobEvent] = []
     try:
         for row in rows:
-            for number, kind, at, data in json.loads(row):
+            for number, kind, at, data in json.loads(_unsealed(job_id, row)):
                 # A batch that was stored again, after an error of the connection, may begin with the same events.
                 if number > after:
                     events.append(JobEvent(int(number), str(kind), float(at), dict(data)))

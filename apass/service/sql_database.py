@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from socket import gethostname
+from time import monotonic
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
@@ -43,15 +44,20 @@ RESERVE: Final = 20 << 20
 The log has 4,000 pages of 4 KiB before SQLite copies them into the file, and that may grow by as much.
 """
 
-LEAST_RESERVE: Final = 16 << 20
-"""Bytes of the smallest reserve, for a disk with little room."""
+LEAST_RESERVE: Final = 1 << 20
+"""Bytes of the smallest reserve, for a disk with little room: enough to start the server and to remove a job."""
+
+LARGE_STORE: Final = 16 << 20
+"""Bytes of a store that needs a reserve."""
 
 _ZEROS: Final = bytes(1 << 16)
 """A part of a reserve. One that is written as a whole would need its size in memory."""
 
-SPARE: Final = 1 << 20
-"""Bytes of the disk that are left free beside a new reserve."""
+SHARED_BYTES: Final = 32 << 10
+"""Bytes of the file `NAME-shm`, which SQLite creates when it opens a file."""
 
+CHECK_SECONDS: Final = 5.0
+"""Seconds for the search for damage in a SQLite file when it is opened."""
 
 MODE: Final = 0o600
 """The permissions of a new file, which contains the models of users."""
@@ -118,6 +124,16 @@ class Database:
         """
         if self._engine is not None:
             raise JobsUnavailableError(f"{self.label} is open already; use another `SqlJobStore`")
+        try:
+            self._open()
+        except JobsUnavailableError as error:
+            # Even to start on a full disk, SQLite needs space.
+            if not error.is_full or self.is_shared or not self._file.release_reserve():
+                raise
+            self._open()
+            self._file.keep_reserve()
+
+    def _open(self) -> None:
         if self.is_shared:
             self._engine = self._create_shared()
         else:
@@ -125,6 +141,9 @@ class Database:
                 self._engine = self._file.open(self.label)
         try:
             self.write(lambda connection: prepare_schema(connection, self.label))
+            if not self.is_shared:
+                with self._plain_errors():
+                    self._file.look_for_damage(self.label)
         except BaseException:
             self.close()
             raise
@@ -151,6 +170,17 @@ class Database:
 
         """
         kind = "durable" if is_durable else "fast"
+        try:
+            return self._write(function, kind)
+        except JobsUnavailableError as error:
+            if self.is_shared or not error.is_full:
+                raise
+        # What the log of SQLite contains may fit in the file, of which removed jobs have left pages free.
+        with suppress(JobsUnavailableError), self._plain_errors():
+            self._file.empty_log()
+        return self._write(function, kind)
+
+    def _write(self, function: Callable[[Connection], R], kind: str) -> R:
         with self._plain_errors():
             for attempt in range(_ATTEMPTS):
                 try:
@@ -161,10 +191,16 @@ class Database:
                         raise
         raise AssertionError("the last attempt returns or raises")
 
-    def remove(self, function: Callable[[Connection], R]) -> R:
-        """Call a function that removes rows in a transaction, and return its result.
+    def write_reserved(self, function: Callable[[Connection], R], *, is_removal: bool) -> R:
+        """Call a function that must succeed on a full disk.
 
-        SQLite appends changes to its log before they free anything. On a full disk, a reserve gives it room.
+        It starts a server, or removes rows.
+        SQLite appends changes to its log before they free anything. On a full disk, a reserve gives it room. The
+        changes survive the end of the process, and need not survive a loss of power.
+
+        Parameters:
+            function: gets a connection.
+            is_removal: whether to create the reserve: a store of which nothing was removed need not have one.
 
         Raises:
             JobsUnavailableError: if the database cannot be written.
@@ -172,7 +208,8 @@ class Database:
         """
         if self.is_shared:
             return self.write(function, is_durable=False)
-        self._file.keep_reserve()
+        if is_removal:
+            self._file.keep_reserve()
         try:
             return self.write(function, is_durable=False)
         except JobsUnavailableError as error:
@@ -255,6 +292,9 @@ class Database:
         cause = error.orig if isinstance(error, DBAPIError) else error
         if isinstance(cause, sqlite3.Error):
             code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
+            if code == sqlite3.SQLITE_IOERR and self._file.has_full_disk():
+                # SQLite has no error of its own for a file `NAME-shm` that finds no room.
+                code = sqlite3.SQLITE_FULL
             reason = _SQLITE_REASONS.get(code)
             if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 reason = f"another program has locked it for more than {self._timeout:g} s"
@@ -342,10 +382,17 @@ class _SqliteFile:
                 f"the store {str(self.path)!r} was deleted or replaced while it was open; restore it, and start again"
             )
 
+    def has_full_disk(self) -> bool:
+        """Return whether the disk has no room for the smallest file of SQLite."""
+        with suppress(OSError):
+            return shutil.disk_usage(self.path.parent).free < SHARED_BYTES
+        return False
+
     def keep_reserve(self) -> None:
         """Create a file that occupies space, if the disk has room for it."""
         with suppress(OSError):
-            size = min(RESERVE, shutil.disk_usage(self.path.parent).free - SPARE)
+            # The other half is for jobs that run.
+            size = min(RESERVE, shutil.disk_usage(self.path.parent).free // 2)
             if size >= LEAST_RESERVE and not self._reserve.exists():
                 # Another thread may do the same.
                 with self._reserve.open("xb") as file:
@@ -369,6 +416,26 @@ class _SqliteFile:
         with closing(self._raw("rw")) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
+    def look_for_damage(self, label: str) -> None:
+        """Raise JobsUnavailableError if a table or an index is damaged.
+
+        A large file is read for a few seconds only. Values have digests of their own.
+        """
+        end = monotonic() + CHECK_SECONDS
+        with closing(self._raw("ro")) as connection:
+            connection.set_progress_handler(lambda: monotonic() > end, 10_000)
+            try:
+                (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            except sqlite3.OperationalError as error:
+                if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
+                    return
+                raise
+        if found != "ok":
+            raise JobsUnavailableError(
+                f"{label} is damaged: {found}; replace it by a backup, or by what `sqlite3 {self.path.name} .recover` "
+                "can read of it"
+            )
+
     def unlock(self) -> None:
         """Let another process use the file."""
         self._identity = None
@@ -382,7 +449,7 @@ class _SqliteFile:
             status = self.path.stat()
         except OSError:
             return (0, 0)
-        if status.st_size >= LEAST_RESERVE and not self._is_large:
+        if status.st_size >= LARGE_STORE and not self._is_large:
             self._is_large = True
             self.keep_reserve()
         return status.st_dev, status.st_ino

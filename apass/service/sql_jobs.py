@@ -15,7 +15,7 @@ import anyio
 from apass.concurrency.thread_batches import ThreadBatches
 from apass.errors import MissingExtraError, StoreWarning
 from apass.service.errors import JobsUnavailableError
-from apass.service.job_store import CHUNK, Blob, JobChange, JobPage, JobQuery, StoreSync
+from apass.service.job_store import CHUNK, Blob, DamagedBlobError, JobChange, JobPage, JobQuery, StoreSync
 from apass.service.jobs import ENDED, JobEvent, JobRecord, JobState, new_job_id
 from apass.service.sql_blobs import (
     LARGE,
@@ -23,6 +23,7 @@ from apass.service.sql_blobs import (
     UnreadableBlobError,
     abandon_uploads,
     chunks_of,
+    drop_blob,
     lock_blobs,
     purge_chunks,
     read_chunk,
@@ -114,8 +115,10 @@ class SqlJobStore:
     To remove jobs from a full disk, SQLite needs space. The file `NAME.reserve` keeps 20 MiB for that, if the disk has
     room. It is created when the store has 16 MiB, or when jobs are first removed or expire.
 
-    A job whose record is damaged costs a StoreWarning when the store is opened, and JobsUnavailableError when the job
-    is read.
+    Chunks of blobs, records and events have digests. A damaged blob counts as missing, with a StoreWarning: a result is
+    computed again for the next job, and a job whose model is damaged fails. A job whose record is damaged costs a
+    StoreWarning when the store is opened, and JobsUnavailableError when the job is read. A damaged table or index of a
+    SQLite file is JobsUnavailableError when the store is opened.
 
     Parameters:
         path_or_url: the path of a SQLite file, whose folder must exist; or `postgresql://USER:PASSWORD@HOST/DATABASE`,
@@ -197,7 +200,10 @@ class SqlJobStore:
         self._withdrawn.clear()
         self._abandoned.clear()
         try:
-            rows = self._database.write(self._take if self._database.is_shared else self._take_all)
+            if self._database.is_shared:
+                rows = self._database.write(self._take)
+            else:
+                rows = self._database.write_reserved(self._take_all, is_removal=False)
         except BaseException:
             self._database.close()
             raise
@@ -209,7 +215,7 @@ class SqlJobStore:
         return adopt_jobs(connection, self._server)
 
     def _take_all(self, connection: Connection) -> Sequence[tuple[str, str]]:
-        return take_all_jobs(connection, self._server)
+        return take_all_jobs(connection, self._server, self._database.label)
 
     async def close(self) -> None:
         """Give the unfinished jobs back, and close the connections.
@@ -306,7 +312,13 @@ class SqlJobStore:
 
     async def read(self, digest: str, index: int) -> bytes:
         """Return a chunk of a blob; see `JobStore`."""
-        return await self._look_up(partial(read_chunk, digest=digest, number=index))
+        try:
+            return await self._look_up(partial(read_chunk, digest=digest, number=index))
+        except DamagedBlobError as error:
+            warnings.warn(f"{self._database.label}: {error}; it is removed", StoreWarning, 2)
+            with suppress(JobsUnavailableError):  # the next reader tries again
+                await self._remove(partial(drop_blob, digest=digest))
+            raise
 
     async def events(self, job_id: str, after: int) -> Sequence[JobEvent]:
         """Return the stored events of a job that come after a number."""
@@ -344,8 +356,8 @@ class SqlJobStore:
         return cast("R", await self._writes.run(partial(self._database.write, function, is_durable=False)))
 
     async def _remove(self, function: Callable[[Connection], R]) -> R:
-        """Call a function that removes rows, in a transaction; see `Database.remove`."""
-        return cast("R", await self._writes.run(partial(self._database.remove, function)))
+        """Call a function that removes rows; see `Database.write_reserved`."""
+        return cast("R", await self._writes.run(partial(self._database.write_reserved, function, is_removal=True)))
 
     async def _look_up(self, function: Callable[[Connection], R]) -> R:
         """Call a function that reads little."""
@@ -395,7 +407,9 @@ class SqlJobStore:
         try:
             await self._run(partial(start_upload, body=body, server=self._server))
             while some := await anyio.to_thread.run_sync(lambda: list(islice(chunks, LARGE // CHUNK))):
-                write = partial(write_chunks, body=body, server=self._server, first=first, chunks=some)
+                write = partial(
+                    write_chunks, body=body, digest=blob.digest, server=self._server, first=first, chunks=some
+                )
                 await self._run(write)
                 first += len(some)
         except BaseException as error:

@@ -48,7 +48,7 @@ __all__ = [
     "unescape",
 ]
 
-VERSION: Final = 1
+VERSION: Final = 2
 """The version of the tables."""
 
 APPLICATION_ID: Final = int.from_bytes(b"apaj")

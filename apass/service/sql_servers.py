@@ -8,7 +8,7 @@ from typing import Final
 from apass.errors import MissingExtraError
 from apass.service.errors import JobsUnavailableError
 from apass.service.jobs import JobState
-from apass.service.sql_changes import parse_record
+from apass.service.sql_changes import parse_record, sealed_text
 from apass.service.sql_schema import IS_UNFINISHED, JOBS, SERVERS, UPLOADS
 
 try:
@@ -109,8 +109,14 @@ def _forget_servers(connection: Connection, dead: Sequence[str]) -> None:
         connection.execute(delete(SERVERS).where(SERVERS.c.id.in_(gone)))
 
 
-def take_all_jobs(connection: Connection, server: str) -> Sequence[tuple[str, str]]:
+def take_all_jobs(connection: Connection, server: str, label: str) -> Sequence[tuple[str, str]]:
     """Give all unfinished jobs to the only server; return their ids and records."""
+    # A job whose state is damaged would belong to no server.
+    unknown = select(JOBS.c.id, JOBS.c.record).where(JOBS.c.state.not_in(list(map(str, JobState))))
+    for job_id, record in connection.execute(unknown).all():
+        with suppress(JobsUnavailableError):
+            state = str(parse_record(job_id, record, label).state)
+            connection.execute(update(JOBS).where(JOBS.c.id == job_id).values(state=state))
     connection.execute(update(JOBS).where(_UNFINISHED).values(owner=server))
     connection.execute(update(UPLOADS).values(owner=None))
     jobs = select(JOBS.c.id, JOBS.c.record).where(JOBS.c.owner == server, _UNFINISHED).order_by(JOBS.c.id)
@@ -128,7 +134,8 @@ def release_jobs(connection: Connection, server: str, label: str) -> None:
         with suppress(JobsUnavailableError):  # a damaged record stays as it is
             job = parse_record(job_id, record, label)
             job = job.with_state(JobState.QUEUED, attempts=max(0, job.attempts - 1))
-            changes.append({"job": job_id, "new_attempts": job.attempts, "new_record": job.to_json()})
+            record = sealed_text(job_id, job.to_json())
+            changes.append({"job": job_id, "new_attempts": job.attempts, "new_record": record})
     if changes:
         connection.execute(_GIVE_BACK, changes)
     connection.execute(update(JOBS).where(JOBS.c.owner == server, _UNFINISHED).values(owner=None))

@@ -1,6 +1,7 @@
 """Recorded answers: the questions, the file, and which answer a replay gives."""
 
 import json
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,7 +59,9 @@ async def test_recorded_answers_are_given_again(tmp_path: Path) -> None:
         for question, value in values.items():
             assert await answer_of("board", question, never, types=[Cost]) == value
     assert len(RecordedAnswers(tmp_path)) == 4
-    assert lines_of(tmp_path)[0] == {
+    first = lines_of(tmp_path)[0]
+    assert len(first.pop("digest")) == 16
+    assert first == {
         "kind": "measurement",
         "name": "board",
         "question": "a",
@@ -67,6 +70,38 @@ async def test_recorded_answers_are_given_again(tmp_path: Path) -> None:
         "function": None,
         "answer": 1,
     }
+
+
+async def test_flipped_bit_gives_no_other_answer(tmp_path: Path) -> None:
+    async with PassContext(instruments=[AnswerRecorder(tmp_path)]):
+        for question, value in (("a", 1.25), ("b", "text")):
+            await answer_of("board", question, giving(value))
+    data = (tmp_path / ANSWERS_FILE).read_bytes()
+    first = data.index(b"\n") + 1
+    for place in range(first, len(data) - 1):
+        damaged = bytearray(data)
+        damaged[place] ^= 1 << place % 8
+        (tmp_path / ANSWERS_FILE).write_bytes(damaged)
+        try:
+            answers = RecordedAnswers(tmp_path)
+        except AnswersError:
+            continue
+        # White space between values means nothing.
+        assert answers.get(Question("measurement", "board", "a"))[0].contents["answer"] == 1.25
+        assert answers.get(Question("measurement", "board", "b"))[0].contents["answer"] == "text"
+
+
+async def test_edited_line_needs_no_digest(tmp_path: Path) -> None:
+    async with PassContext(instruments=[AnswerRecorder(tmp_path)]):
+        await answer_of("board", "a", giving(1))
+    path = tmp_path / ANSWERS_FILE
+    text = path.read_text().replace('"answer": 1', '"answer": 2')
+    path.write_text(text)
+    with pytest.raises(AnswersError, match="line 2: the contents are damaged or edited; remove the field 'digest'"):
+        RecordedAnswers(tmp_path)
+    path.write_text(re.sub(r', "digest": "\w+"', "", text))
+    async with PassContext(replay_answers=tmp_path):
+        assert await answer_of("board", "a", never) == 2
 
 
 async def test_errors_are_raised_again(tmp_path: Path) -> None:
@@ -265,7 +300,7 @@ async def test_unknown_question_ignores_error_policies(tmp_path: Path) -> None:
         ('{"format": 1}\n{"kind": 3}\n', "line 2: expected str, got 3"),
         (
             '{"format": 1}\n{"kind": "", "name": "", "question": 1, "module": null, "passes": [], "function": null}\n',
-            "line 2: the field 'answer' is missing",
+            "line 2: expected one of the fields 'answer', 'error' and 'left_out'",
         ),
         ("[" * 100_000 + "\n", "line 1:"),
     ],

@@ -6,7 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -258,6 +258,31 @@ async def test_jobs_are_removed_from_a_full_disk(tmp_path: Path) -> None:
 
 
 @in_thread
+async def test_store_with_reserve_opens_on_full_disk(tmp_path: Path) -> None:
+    with tiny_disk(tmp_path / "disk", 80_000) as folder:
+        path = folder / "jobs.db"
+        async with opened(lambda: SqlJobStore(path)) as store:
+            kept, removed = new_job(MODEL), new_job(MODEL)
+            for job in (kept, removed):
+                await store.add(job, MODEL)
+            await store.update([ended(removed)])
+            assert await store.remove(removed.id)  # which makes the reserve
+        for number in range(3):
+            fill(folder / f"filler{number}")
+            async with opened(lambda: SqlJobStore(path)) as store:
+                assert await states_of(store, [kept]) == [JobState.QUEUED]
+                # The other half of the space is for jobs.
+                await store.add(new_job(MODEL), MODEL)
+
+
+def fill(path: Path) -> None:
+    """Write a file until the disk is full."""
+    with path.open("wb", buffering=0) as file, suppress(OSError):
+        while file.write(bytes(1 << 12)):
+            pass
+
+
+@in_thread
 async def test_full_disk_cannot_be_opened(tmp_path: Path) -> None:
     with tiny_disk(tmp_path / "disk", 16) as folder:
         (folder / "filler").write_bytes(bytes(8_000))
@@ -287,7 +312,7 @@ async def test_read_only_disk_is_reported(tmp_path: Path) -> None:
         ("folder", "cannot be used: it is a folder; write the path of a file"),
         ("text", "cannot be used: it is no database; use another file"),
         ("foreign.db", "is a database of another program and was not changed; use another file"),
-        ("old.db", "has tables of the version 0, and this apass uses 1; use another database"),
+        ("old.db", "has tables of the version 0, and this apass uses 2; use another database"),
     ],
 )
 async def test_unusable_file_is_not_changed(tmp_path: Path, name: str, message: str) -> None:
@@ -392,25 +417,6 @@ async def test_damaged_record_does_not_stop_server(tmp_path: Path) -> None:
             await store.add(jobs[2], MODEL)
             await store.update([done(jobs[2], MODEL)])
             await store.close()
-
-
-async def test_damaged_chunks_and_events_are_errors(tmp_path: Path) -> None:
-    path = tmp_path / "jobs.db"
-    model = Blob.of(bytes(3_000_000))
-    job = new_job(model)
-    async with opened(lambda: SqlJobStore(path)) as store:
-        await store.add(job, model)
-        with sqlite3.connect(path) as connection:
-            connection.execute("DELETE FROM apass_chunks WHERE number = 1")
-            connection.execute("UPDATE apass_chunks SET data = 'text' WHERE number = 2")
-            connection.execute("INSERT INTO apass_events VALUES (?, 1, '[[1, 2]]')", (job.id,))
-        connection.close()
-        with pytest.raises(JobsUnavailableError, match=f"chunk 1 of the blob {model.digest} is damaged"):
-            await read_blob(store, model.digest)
-        with pytest.raises(JobsUnavailableError, match=f"chunk 2 of the blob {model.digest} is damaged"):
-            await store.read(model.digest, 2)
-        with pytest.raises(JobsUnavailableError, match=f"the events of job '{job.id}' in .* are damaged"):
-            await store.events(job.id, 0)
 
 
 async def test_optimizer_keeps_jobs_in_file(tmp_path: Path) -> None:

@@ -297,8 +297,8 @@ async def test_servers_create_tables_together(url: str) -> None:
             "CREATE TABLE apass_blobs (id TEXT)",
             "has tables of another program, such as 'apass_blobs'; it was not changed",
         ),
-        ("CREATE TABLE apass_schema AS SELECT 7 AS version", "has tables of the version 7, and this apass uses 1"),
-        ("CREATE TABLE apass_schema (version INTEGER)", "has tables of the version none, and this apass uses 1"),
+        ("CREATE TABLE apass_schema AS SELECT 7 AS version", "has tables of the version 7, and this apass uses 2"),
+        ("CREATE TABLE apass_schema (version INTEGER)", "has tables of the version none, and this apass uses 2"),
     ],
 )
 async def test_foreign_tables_are_not_changed(postgres: PostgresServer, url: str, statement: str, message: str) -> None:

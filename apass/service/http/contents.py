@@ -11,9 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from apass.batch.formats import suffixes
-from apass.service.errors import NoResultError
 from apass.service.http.uploads import media_type
-from apass.service.job_store import CHUNK, JobStore
+from apass.service.job_store import CHUNK, JobStore, missing_blob
 from apass.util.printable import printable
 
 __all__ = ["blob_response", "file_name"]
@@ -67,8 +66,8 @@ async def blob_response(
     try:
         # The headers must not be sent before it is known that there is a body.
         chunk = await store.read(digest, first // CHUNK) if data is None else data
-    except KeyError:
-        raise NoResultError(f"{name} has expired") from None
+    except KeyError as error:
+        raise missing_blob(name, error) from None
     if request.method == "HEAD":
         return Response(None, status, headers, media_type(kind))
     start, length = first % CHUNK, last - first + 1

@@ -43,7 +43,7 @@ from apass.service.http.requests import (
 from apass.service.http.security import REPORT_POLICY
 from apass.service.http.uploads import Upload, clean_name, read_upload
 from apass.service.job import Job
-from apass.service.job_store import CHUNK, JobQuery, read_blob, write_blob
+from apass.service.job_store import CHUNK, JobQuery, missing_blob, read_blob, write_blob
 from apass.service.jobs import JobRecord, JobState
 
 __all__ = ["JobHandlers"]
@@ -378,8 +378,8 @@ class JobHandlers:
             finally:
                 with anyio.CancelScope(shield=True):
                     await run_sync(partial(rmtree, folder, ignore_errors=True))
-        except KeyError:
-            raise NoResultError(f"the model of job {record.id} has expired") from None
+        except KeyError as error:
+            raise missing_blob(f"the model of job {record.id}", error) from None
 
 
 def _check_ended(record: JobRecord) -> None:
