@@ -34,6 +34,7 @@ from apass.service.http.records import job_json, json_response
 from apass.service.http.requests import (
     Service,
     check_readable,
+    identity_of,
     job_options,
     parameters_of,
     require,
@@ -95,6 +96,7 @@ class JobHandlers:
         """Accept a job."""
         identity = require(request, TokenScope.SUBMIT)
         # An invalid request is refused before its body is read.
+        _check_answer(request)
         query = parameters_of(request, *SUBMIT_PARAMETERS)
         self._optimizer.check_open()
         async with read_upload(
@@ -152,7 +154,7 @@ class JobHandlers:
         headers = {"location": f"{root_of(request)}/v1/jobs/{record.id}"}
         if seconds is None or not record.ended:
             return self._job(request, record, 202, headers)
-        if "application/octet-stream" in request.headers.get("accept", ""):
+        if _wants_result(request):
             try:
                 response = await self._result(request, record, job.recent_result)
             except ServiceError as error:
@@ -276,6 +278,7 @@ class JobHandlers:
     async def retry(self, request: Request) -> Response:
         """Submit the model of a job again, with the same pipeline and options."""
         job = await self._find(request, TokenScope.SUBMIT)
+        _check_answer(request)
         record, seconds = job.record, parameters_of(request, "wait").seconds("wait")
         if record.kind not in suffixes():
             raise InvalidJobError(
@@ -302,7 +305,8 @@ class JobHandlers:
     def _job(
         self, request: Request, record: JobRecord, status: int = 200, headers: Mapping[str, str] | None = None
     ) -> Response:
-        return json_response(job_json(record, root_of(request)), status, headers)
+        may_read = identity_of(request).permits(TokenScope.READ)
+        return json_response(job_json(record, root_of(request), may_read=may_read), status, headers)
 
     async def _find(self, request: Request, scope: TokenScope) -> Job[Any]:
         """Return the job in the path.
@@ -390,6 +394,17 @@ def _check_ended(record: JobRecord) -> None:
 def _suffix(text: str | None) -> str | None:
     """Return a suffix with its dot."""
     return None if not text else f".{text.lower().removeprefix('.')}"
+
+
+def _wants_result(request: Request) -> bool:
+    """Return whether the answer for a job that has ended is its result."""
+    return "application/octet-stream" in request.headers.get("accept", "")
+
+
+def _check_answer(request: Request) -> None:
+    """Raise ForbiddenError if the sender may not read the result, but asks for it."""
+    if _wants_result(request):
+        require(request, TokenScope.READ)
 
 
 def _seconds(record: JobRecord) -> float | None:

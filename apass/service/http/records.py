@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from starlette.responses import Response
@@ -13,14 +13,17 @@ from apass.service.jobs import JobFailure, JobRecord, JobState
 __all__ = ["failure_json", "job_json", "json_response"]
 
 
-def job_json(record: JobRecord, root: str = "") -> dict[str, Any]:
+def job_json(record: JobRecord, root: str = "", *, may_read: bool = True) -> dict[str, Any]:
     """Return a job as values of JSON. Times are in seconds since 1970.
 
     Parameters:
         record: the job.
         root: the path below which the application is mounted, for the links.
+        may_read: whether the receiver may read jobs. Otherwise, what the job has computed is left out.
 
     """
+    if not may_read:
+        record = replace(record, result_digest=None, report_digest=None, summary=None, failure=None)
     path = f"{root}/v1/jobs/{record.id}"
     has_result = record.state is JobState.DONE and record.result_digest is not None
     return {
@@ -56,7 +59,7 @@ def job_json(record: JobRecord, root: str = "") -> dict[str, Any]:
         "links": {
             "self": path,
             "events": f"{path}/events",
-            "model": f"{path}/model" if record.kind in suffixes() else None,
+            "model": f"{path}/model" if may_read and record.kind in suffixes() else None,
             "result": f"{path}/result" if has_result and record.result_kind in suffixes() else None,
             "report": f"{path}/report" if record.report_digest is not None else None,
         },

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from apass.concurrency.limits import Slots
 from apass.service.errors import ServiceError
 from apass.service.http.auth import LOCAL, Authenticator, Identity
-from apass.service.http.problems import ForbiddenError, UnauthorizedError, problem_of
+from apass.service.http.problems import BadRequestError, ForbiddenError, UnauthorizedError, problem_of
 
 __all__ = ["IDENTITY", "PUBLIC", "REPORT_POLICY", "SENDER", "Guard"]
 
@@ -134,10 +134,16 @@ class Guard:
         """Return the identity of a request; None for a public path.
 
         Raises:
+            BadRequestError: if the end of the request is ambiguous.
             ForbiddenError: if the address, the host or the origin is not allowed.
             UnauthorizedError: if there is no valid token.
 
         """
+        if "content-length" in headers and "transfer-encoding" in headers:
+            # A proxy and this server may take different bytes for the next request (RFC 9112, section 6.1).
+            raise BadRequestError(
+                "the request has Content-Length and Transfer-Encoding, so that its end is ambiguous; send one of them"
+            )
         path = _path_below(scope)
         if path in PUBLIC:
             return None

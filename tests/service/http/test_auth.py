@@ -12,6 +12,7 @@ import pytest
 
 from apass.errors import InputError
 from apass.service import Identity, Optimizer, ServiceMetrics, Token, Tokens, TokenScope, new_token
+from apass.service.http.openapi import describe_api
 from tests.helpers.http_servers import served
 from tests.helpers.rows import row
 from tests.service.http.models import IDENTITY, RELU, Params
@@ -92,6 +93,53 @@ async def test_scope_permits_what_it_names() -> None:
         # Every token may ask what it permits.
         status = (await client.get("/v1/status", headers=bearer(WRITER))).json()
         assert (status["scopes"], status["jobs"]) == (["submit"], {})
+
+
+@pytest.mark.network
+async def test_answers_have_only_what_scope_permits() -> None:
+    """All routes of the description, with tokens of one scope each."""
+    routes = [
+        (method.upper(), path)
+        for path, methods in describe_api()["paths"].items()
+        for method in methods
+        if not path.startswith("/assets") and path != "/"
+    ]
+    secrets = {"submit": WRITER, "read": READER, "metrics": MONITOR}
+    permitted = {
+        "submit": {("POST", "/v1/jobs"), ("POST", "/v1/jobs/{id}/retry"), ("DELETE", "/v1/jobs/{id}")},
+        "read": {(method, path) for method, path in routes if method == "GET" and path.startswith("/v1")}
+        | {("POST", "/v1/plan")},
+        "metrics": {("GET", "/metrics")},
+    }
+    for_all = {("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/v1/openapi.json"), ("GET", "/v1/status")}
+    async with jobs_of_two_tenants() as (client, alice, _):
+        job = (await client.get(alice, headers=bearer(ALICE))).json()
+        result = await client.get(f"{alice}/result", headers=bearer(ALICE))
+        computed = [job["result"]["digest"], result.content.decode("latin-1")]
+        for scope, secret in secrets.items():
+            for method, path in sorted(routes, reverse=True):  # the deletion comes last
+                for accept in ("*/*", "application/octet-stream"):
+                    with row(f"{scope} {method} {path} {accept}"):
+                        params = {"suffix": "onnx"} if path == "/v1/jobs" else {}
+                        async with client.stream(
+                            method,
+                            path.replace("/v1/jobs/{id}", alice),
+                            headers={**bearer(secret), "accept": accept},
+                            params={**params, "wait": 30} if method == "POST" and "jobs" in path else {},
+                            content=IDENTITY if path == "/v1/jobs" else None,
+                        ) as answer:
+                            # A stream of events has no end.
+                            text = (
+                                ""
+                                if answer.is_success and path == "/v1/events"
+                                else (await answer.aread()).decode("latin-1")
+                            )
+                        is_permitted = (method, path) in permitted[scope] | for_all
+                        if scope == "submit" and method == "POST" and accept != "*/*":
+                            is_permitted = False
+                        assert (answer.status_code != 403) == is_permitted, text
+                        if scope != "read":
+                            assert [value for value in computed if value in text] == []
 
 
 @pytest.mark.network

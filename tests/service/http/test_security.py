@@ -281,3 +281,17 @@ async def test_hostile_request_gets_a_clean_answer() -> None:
                     status, headers, _ = await raw.answer()
                 assert (status < 500, "set-cookie" in headers) == (True, False)
                 assert headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.both_loops
+@pytest.mark.network
+async def test_request_with_two_lengths_ends_the_connection() -> None:
+    async with served(Optimizer()) as client:
+        for path in ("/v1/jobs?suffix=onnx", "/healthz"):
+            async with raw_client(client) as raw:
+                head = f"POST {path} HTTP/1.1\nHost: localhost\nContent-Length: 5\nTransfer-Encoding: chunked"
+                await raw.send(head, b"0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                status, headers, body = await raw.answer()
+                assert (status, headers["connection"]) == (400, "close")
+                assert b"BadRequestError" in body
+                assert await raw.line() is None, "there is another answer"
