@@ -211,7 +211,8 @@ def model_from_bytes(data: bytes | bytearray | memoryview, source: str = "these 
         raise AdapterError(f"model_from_bytes needs the bytes of an ONNX model, got {kind_of(data)}; {hint}")
     data = bytes(data)
     model = _deserialized(data, _PROTOBUF, source)
-    for tensor in _tensors(model) if _LOCATION in data else ():
+    # Not only if `data` has the key of a location: a damaged reference lacks it.
+    for tensor in _tensors(model):
         if isinstance(tensor, ir.ExternalTensor):
             message = f"tensor {quoted(tensor.name)} has its data in a file; load the model with load_model"
             raise AdapterError(f"{source}: {message}")

@@ -192,6 +192,17 @@ def test_model_saved_over_itself_keeps_its_weights(tmp_path: Path) -> None:
         assert ADAPTER.equal(load_model(path), model)
 
 
+def test_bytes_cannot_refer_to_files() -> None:
+    for entries in ({"location": "w"}, {"locatioo": "w"}):
+        proto = proto_of("g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }")
+        tensor = proto.graph.initializer[0]
+        tensor.data_location = onnx.TensorProto.EXTERNAL
+        for key, value in entries.items():
+            tensor.external_data.add(key=key, value=value)
+        with pytest.raises(apass.AdapterError, match=r"tensor 'w' has its data in a file|cannot read this ONNX model"):
+            ADAPTER.loads(proto.SerializeToString())
+
+
 def test_missing_or_truncated_external_data_is_an_error(tmp_path: Path) -> None:
     save_model(external_model(tmp_path), tmp_path / "model.onnx")
     data = tmp_path / "model.onnx.data"

@@ -40,7 +40,8 @@ class ForeignPass(ModulePass[ir.Model]):
     - The input model is not changed. If the optimizer changes nothing, the result is the input model itself.
     - Names and types of inputs and outputs, metadata and the marks `SkipOptimization` are kept.
     - A cancellation, such as the end of a deadline, kills the process.
-    - An invalid result, or a result with other inputs or outputs, raises VerifyError.
+    - An invalid result, or a result with other inputs or outputs, raises VerifyError. Where onnxruntime is installed, a
+      result that it does not load is invalid, if it loads the input.
     - Any error of the optimizer, and a crash, raise AdapterError.
 
     Parameters:

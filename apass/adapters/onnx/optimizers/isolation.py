@@ -17,9 +17,10 @@ import onnx_ir as ir
 
 from apass.adapters.onnx import ADAPTER
 from apass.adapters.onnx.calls import MAX_EXPANDED, expanded_nodes
+from apass.adapters.onnx.outputs.evaluation import runtime_session
 from apass.adapters.onnx.storage import model_proto, private_copy, with_parts
 from apass.adapters.onnx.validation import short_reason
-from apass.errors import AdapterError, ApassError, VerifyError
+from apass.errors import AdapterError, ApassError, MissingExtraError, VerifyError
 
 __all__ = ["Optimizer", "Request", "is_same_computation", "optimize_bytes", "restore"]
 
@@ -261,25 +262,47 @@ def _verify(before: ir.Model, after: ir.Model, optimizer: Optimizer) -> None:
         raise VerifyError(
             f"{optimizer.library} changed the inputs and outputs of the model from {expected} to {actual}"
         )
-    error = _fault(after)
-    # If the input was invalid too, the optimizer is not the cause.
-    if error is None or _fault(before) is not None:
-        return
-    hint = f" ({optimizer.caution[0].lower()}{optimizer.caution[1:]})" if optimizer.caution else ""
-    raise VerifyError(f"{optimizer.library} returned an invalid model for a valid one{hint}: {error}")
+    for find_fault in (_fault, _wrong_type, _refusal):
+        error = find_fault(after)
+        # If the input had such a fault too, the optimizer is not the cause.
+        if error is not None and find_fault(before) is None:
+            hint = f" ({optimizer.caution[0].lower()}{optimizer.caution[1:]})" if optimizer.caution else ""
+            raise VerifyError(f"{optimizer.library} returned an invalid model for a valid one{hint}: {error}")
 
 
 def _fault(model: ir.Model) -> str | None:
-    """Return why a model, or the type of a value in it, is invalid."""
+    """Return why a model is invalid."""
     try:
         ADAPTER.verify(model)
-        if expanded_nodes(model) <= MAX_EXPANDED:
-            onnx.shape_inference.infer_shapes(model_proto(model), check_type=True, strict_mode=True)
     except VerifyError as error:
         return str(error)
+    return None
+
+
+def _wrong_type(model: ir.Model) -> str | None:
+    """Return why the type of a value in a model is invalid."""
+    try:
+        if expanded_nodes(model) <= MAX_EXPANDED:
+            onnx.shape_inference.infer_shapes(model_proto(model), check_type=True, strict_mode=True)
     except onnx.shape_inference.InferenceError as error:
         return short_reason(error)
     return None
+
+
+def _refusal(model: ir.Model) -> str | None:
+    """Return why onnxruntime, where it is installed, does not load a model."""
+    data = ADAPTER.dumps(model)
+    if len(data) > onnx.checker.MAXIMUM_PROTOBUF:
+        return None
+    try:
+        session = runtime_session(data, "ORT_DISABLE_ALL")
+    except MissingExtraError:
+        return None
+    except Exception as error:  # its errors are of types that only onnxruntime defines
+        return f"onnxruntime does not load it: {short_reason(error)}"
+    found = [value.name for value in session.get_outputs()]
+    expected = [value.name for value in model.graph.outputs]
+    return None if found == expected else f"its outputs in onnxruntime are {found}, expected {expected}"
 
 
 def _interface(model: ir.Model) -> str:

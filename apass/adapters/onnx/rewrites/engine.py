@@ -8,6 +8,8 @@ import onnx_ir as ir
 
 from apass.adapters.onnx.rewrites.editing import Editor, WouldChangeError
 from apass.adapters.onnx.rewrites.facts import Facts, subgraphs
+from apass.adapters.onnx.validation import quoted, short_reason
+from apass.errors import AdapterError, ApassError
 
 __all__ = ["ANY", "MAX_BYTES", "Context", "RewritePass", "Rule", "Rules"]
 
@@ -58,7 +60,12 @@ class RewritePass(ir.passes.InPlacePass):
         self.max_bytes = max_bytes
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
-        """Apply the rules in place."""
+        """Apply the rules in place.
+
+        Raises:
+            AdapterError: if a rule fails, as for a node without a required attribute.
+
+        """
         modified = False
         for graph, is_main in _graphs(model):
             facts = Facts(graph, self.max_bytes, self.max_bytes * MAX_TOTAL, is_main=is_main)
@@ -79,7 +86,7 @@ class RewritePass(ir.passes.InPlacePass):
             try:
                 if facts.version:
                     self._sweep(graph, Context(facts, editor))
-            except WouldChangeError:
+            except (WouldChangeError, AdapterError):  # `call` raises the error
                 return True
             if facts.limited:
                 return True
@@ -87,9 +94,19 @@ class RewritePass(ir.passes.InPlacePass):
 
     def _sweep(self, graph: ir.Graph, context: Context) -> None:
         for node in graph:
-            self._visit(node, context)
-            while context.editor.added:
-                self._visit(context.editor.added.pop(0), context)
+            try:
+                self._visit(node, context)
+                while context.editor.added:
+                    self._visit(context.editor.added.pop(0), context)
+            except (WouldChangeError, ApassError):
+                raise
+            except Exception as error:
+                # Rules read attributes and inputs that the operator requires, and a damaged model lacks.
+                name = node.name or next((value.name for value in node.outputs if value.name), "without name")
+                raise AdapterError(
+                    f"node {quoted(name)} of the operator {quoted(node.op_type)} cannot be rewritten: "
+                    f"{short_reason(error)}; check the model with onnx.Checker"
+                ) from error
 
     def _visit(self, node: ir.Node, context: Context) -> None:
         context.facts.record(node)

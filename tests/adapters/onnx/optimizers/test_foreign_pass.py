@@ -77,6 +77,12 @@ def as_double(model: ir.Model) -> ir.Model:
     return model
 
 
+def soften(model: ir.Model) -> ir.Model:
+    """Use an operator that onnxruntime does not have for double."""
+    next(iter(model.graph)).op_type = "Softplus"
+    return model
+
+
 def foreign(function: str, options: Mapping[str, Any] | None = None) -> ForeignPass:
     """Return a pass that runs a function of this module."""
     return ForeignPass(Optimizer("demo", "1", __name__, function), PassInfo(0, f"demo.{function}"), options or {})
@@ -98,6 +104,19 @@ def test_failures_of_the_library_become_errors() -> None:
         for function, (error, message) in FAILURES.items():
             with row(function), pytest.raises(error, match=message):
                 await foreign(function)(relu())
+
+    anyio.run(main)
+
+
+@pytest.mark.slow
+def test_result_that_onnxruntime_rejects_is_invalid() -> None:
+    async def main() -> None:
+        message = r"^demo returned an invalid model for a valid one: onnxruntime does not load it: .*Softplus"
+        with pytest.raises(apass.VerifyError, match=message):
+            await foreign("soften")(model_of("g (double[2] x) => (double[2] y) { y = Relu(x) }"))
+        # This input is not loaded either, so that the optimizer is not the cause.
+        mod = model_of("g (double[2] x) => (double[2] y) { a = Relu(x) y = Mish(a) }")
+        assert op_types(await foreign("soften")(mod)) == ["Softplus", "Mish"]
 
     anyio.run(main)
 

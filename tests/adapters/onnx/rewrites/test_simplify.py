@@ -9,6 +9,7 @@ import apass
 from apass.adapters.onnx import ADAPTER
 from apass.adapters.onnx.rewrites import SimplifyPass
 from tests.helpers.onnx_models import chain, model_of, op_types, outputs, run
+from tests.helpers.rows import row
 
 
 def operators(graph: str, *functions: str) -> list[str]:
@@ -308,3 +309,17 @@ def test_inlined_branch_gets_names_of_its_own() -> None:
     result = run("onnx.Simplify", model)
     assert (op_types(result), result.graph.outputs[0].name) == (["Relu", "Add"], "x")
     ADAPTER.verify(result)
+
+
+def test_damaged_node_is_named() -> None:
+    # A branch whose name has a flipped letter, and a node without its input.
+    branch = """g (float[2] x) => (float[2] y) <bool c = {1}> {
+        y = If(c) <else_branch: graph = e () => (float[2] a) { a = Relu(x) },
+                   then_brancl: graph = t () => (float[2] b) { b = Neg(x) }> }"""
+    rows = {
+        branch: "^node 'y' of the operator 'If' cannot be rewritten: KeyError: 'then_branch'; check the model",
+        "g (float[2] x) => (float[2] y) { a = Transpose <perm: ints = [0]> () y = Transpose(a) }": "^node '[ay]'",
+    }
+    for graph, message in rows.items():
+        with row(graph), pytest.raises(apass.AdapterError, match=message):
+            run("onnx.Default", model_of(graph))
