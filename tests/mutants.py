@@ -193,7 +193,7 @@ def _place(mutant: Mutant, lines: Sequence[str]) -> int | None:
 
 
 def _statement(text: str, place: int) -> int:
-    """Return the line of the innermost statement around a line that another can precede."""
+    """Return the line of the innermost statement that another one can precede."""
     lines = text.splitlines()
     starts: list[int] = []
     for node in ast.walk(ast.parse(text)):
@@ -252,7 +252,7 @@ def _pytest(copy: Path, *arguments: str, timeout: float | None = None) -> subpro
 
 
 def verdict_of(mutant: Mutant, copy: Path, reaching: set[str]) -> Verdict:
-    """Break a line in a copy of the repository, and run the tests of its room that reach it."""
+    """Break a line in a copy of the repository, and run the tests that reach it."""
     path, tests = copy / mutant.path, copy / "tests"
     whole = path.read_text() if path.exists() else ""
     place = _place(mutant, whole.splitlines())

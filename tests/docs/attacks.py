@@ -5,22 +5,29 @@ It prints the table of the page "Security". An outcome in capitals is a defect.
 
 import argparse
 import asyncio
+import json
 import logging
 import random
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 import apass
 from apass import relay
+from apass.adapters.mlir import ADAPTER as MLIR
 from apass.adapters.onnx import ADAPTER as ONNX
+from apass.adapters.xdsl import ADAPTER as XDSL
 from apass.errors import ApassError
+from apass.passes.registry import pass_options
 from apass.relay.integration.adapter import ADAPTER as RELAY
 from apass.stores import SqliteStore
+from apass.util.typed_values import type_name
 from tests.helpers import onnx_mutations
+from tests.helpers.mlir_modules import CALLS
 from tests.helpers.native_cancellation import CANCELLERS, scenario, unbalanced
 from tests.helpers.repository import ROOT
 
@@ -83,6 +90,7 @@ async def onnx_bytes(rng: random.Random, _folder: Path) -> str:
     ONNX.to_text(model)
     ONNX.fingerprint(model)
     ONNX.loads(ONNX.dumps(model))
+    await apass.get_pass("onnx.Default")(model)
     return ACCEPTED
 
 
@@ -96,6 +104,40 @@ async def relay_text(rng: random.Random, _folder: Path) -> str:
 async def pipeline_text(rng: random.Random, _folder: Path) -> str:
     text = str(apass.parse_pipeline(mutated_text(rng, rng.choice(PIPELINES))))
     return ACCEPTED if str(apass.parse_pipeline(text)) == text else "ANOTHER PIPELINE"
+
+
+@cache
+def text_options() -> Sequence[tuple[str, str, str]]:
+    """Return the passes of MLIR and xDSL, with their options that are text."""
+    found: list[tuple[str, str, str]] = []
+    for name in apass.list_passes():
+        if name.startswith(("mlir.", "xdsl.")):
+            options = pass_options(name).items()
+            texts = [
+                (key, type_name(option.annotation)) for key, option in options if "str" in type_name(option.annotation)
+            ]
+            found += [(name, key, "[{}]" if "[" in kind else "{}") for key, kind in [*texts, ("executable", "str")]]
+    return found
+
+
+async def option_value(rng: random.Random, folder: Path) -> str:
+    secret, new = folder / "secret", folder / "new"
+    secret.write_text("s3cr3t")
+    writes = f"snapshot-op-locations{{filename={new}}}"
+    values = (
+        str(new), str(secret), f"a}},{writes}", f"any({writes})", f"builtin.module({writes})", f"any),{writes},any(",
+        f"{writes[:-1]}", f"a b={new}", f"--output={new}", f"-o={new}", f'"{new}', f"'}},{writes},cse{{a='",
+    )  # fmt: skip
+    name, key, form = rng.choice(text_options())
+    text = f"{name}{{{key}={form.format(json.dumps(rng.choice(values)))}}}"
+    pipeline = apass.parse_pipeline(text, allow=["*"])
+    mod = MLIR.loads(CALLS.encode()) if name.startswith("mlir.") else XDSL.loads(CALLS.encode())
+    try:
+        await pipeline(mod)
+    except ApassError as error:
+        if "s3cr3t" in str(error):
+            return "FILE READ"
+    return "FILE WRITTEN" if new.exists() or secret.read_text() != "s3cr3t" else ACCEPTED
 
 
 async def reproducer_file(rng: random.Random, folder: Path) -> str:
@@ -148,9 +190,10 @@ def DOUBLE(mod: dict[str, int], ctx: apass.PassContext) -> dict[str, int]:
 REPRODUCER: Final = (ROOT / "tests/instruments/data/reproducer.json").read_text()
 
 ATTACKS: Final[dict[str, Attempt]] = {
-    "damaged bytes of ONNX models": onnx_bytes,
+    "damaged bytes of ONNX models, then `onnx.Default`": onnx_bytes,
     "changed Relay text": relay_text,
     "changed pipeline text": pipeline_text,
+    "paths and pipelines as options of MLIR and xDSL": option_value,
     "changed `reproducer.json`": reproducer_file,
     "damaged journal, then resumed": journal_bytes,
     "damaged SQLite store": store_file,
