@@ -88,5 +88,9 @@ def test_reproducer_of_a_conversion_is_replayed(model: Path) -> None:
     done = apass("opt", model, "-p", pipeline, "-o", model.with_name("out.ll"), "--reproducer", folder)
     assert done.exit_code == 1
     (record,) = folder.rglob("reproducer.json")
-    replayed = apass("replay", record.parent)
+    refused = apass("replay", record.parent)
+    assert (
+        "option 'target' of pass 'tvm.ToLLVM' reads or writes files; if you trust the folder, allow" in refused.output
+    )
+    replayed = apass("replay", record.parent, "--allow", "tvm.ToLLVM{target}")
     assert "TVM cannot compile the module for target 'abacus'" in replayed.output

@@ -87,7 +87,7 @@ async def test_other_bytes_are_bytes(kind: Callable[[bytes], bytearray | memoryv
         ({"pipelines": {1: add(1)}}, "name of a pipeline must be"),
         ({"pipelines": {"": add(1)}}, "name of a pipeline must be"),
         ({"pipelines": {"a\n": add(1)}}, "name of a pipeline must be"),
-        ({"allow": [1]}, "element of allow must be"),
+        ({"allow": [1]}, "allow must be a list of names or patterns, but contains 1"),
     ],
 )
 async def test_invalid_argument_of_optimizer_is_refused(options: dict[str, Any], message: str) -> None:
