@@ -60,6 +60,12 @@ def options() -> dict[str, inspect.Parameter]:
 
 def test_every_text_option_declares_what_it_reaches() -> None:
     found = options()
+    assert {
+        "PrintIR{header}",
+        "onnx.Inline{max_nodes}",
+        "tvm.ToLLVM{target}",
+        "xdsl.mlir-opt{arguments}",
+    } <= found.keys()
     unknown = {
         name
         for name, option in found.items()
