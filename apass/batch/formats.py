@@ -164,6 +164,10 @@ class ModelFormat:
             return sum(1 for _ in plugin.adapter.functions(mod))
         return plugin.size(mod)
 
+    def fingerprint(self, mod: Any) -> str:
+        """Return the fingerprint of a model, which shows whether a pass has changed it in place."""
+        return self._plugin_of(mod).adapter.fingerprint(mod)
+
     def path_of(self, mod: Any, path: Path) -> Path:
         """Return a path with the suffix of the module, which may have another IR."""
         plugin = self._plugin_of(mod)

@@ -143,32 +143,42 @@ class _ModelRun:
         self.workers = workers
         self.executor = executor
         self.timeout = timeout
+        self.original: Any = None
+        """The model that was loaded."""
 
     async def result(self) -> ModelResult:
         """Return the rows of the model, or the error that prevents them."""
         enter_module(self.job.name)
         try:
-            original = await anyio.to_thread.run_sync(self.format.load, self.job.source)
+            self.original = await self._load()
         except Exception as error:
             return ModelResult(self.job, (), error)
-        rows, results = [Row(ORIGINAL, self.format.size(original))], [original]
+        rows: list[Row] = [Row(ORIGINAL, self.format.size(self.original))]
+        results: list[Any] = []
         # One after the other: the results are compared with each other, not with other work.
         for text, pipeline in self.plan.pipelines:
-            row, result = await self._row(text, pipeline, original)
+            row, result = await self._row(text, pipeline)
             rows.append(row)
             results.append(result)
         try:
-            return ModelResult(self.job, await self._measured(rows, results))
+            return ModelResult(self.job, await self._measured(rows, [self.original, *results]))
         except Exception as error:
             return ModelResult(self.job, rows, error)
 
-    async def _row(self, text: str, pipeline: Pass[Any], original: Any) -> tuple[Row, Any]:
+    async def _load(self) -> Any:
+        return await anyio.to_thread.run_sync(self.format.load, self.job.source)
+
+    async def _row(self, text: str, pipeline: Pass[Any]) -> tuple[Row, Any]:
         """Return the row of a pipeline without measures, and its result or None."""
         try:
-            result = await module_runner(pipeline, self.executor, self.timeout)(original)
-            if result is original:
+            loaded = self.format.fingerprint(self.original)
+            result = await module_runner(pipeline, self.executor, self.timeout)(self.original)
+            if self.format.fingerprint(self.original) != loaded:
+                # A pass has changed its input in place. Only the file has the original.
+                self.original = await self._load()
+            elif result is self.original:
                 return Row(text, self.format.size(result), None, "unchanged"), result
-            comparison = await self.format.compare_outputs(original, result, self.workers)
+            comparison = await self.format.compare_outputs(self.original, result, self.workers)
         except Exception as error:
             return Row(text, error=error), None
         except anyio.get_cancelled_exc_class() as cancellation:

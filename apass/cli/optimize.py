@@ -303,15 +303,20 @@ class _FileRun:
         self.on_phase(self.job, "loading")
         mod = await self._call(self._load)
         self.before = self.format.size(mod)
+        loaded = "" if self.workers is None else await self._call(partial(self.format.fingerprint, mod))
         self.on_phase(self.job, "optimizing")
         result = await self.run_pipeline(mod)
-        self.changed = result is not mod
+        self.changed, before = result is not mod, mod
+        if self.workers is not None and await self._call(partial(self.format.fingerprint, mod)) != loaded:
+            # A pass has changed its input in place. Only the file has the model before.
+            self.changed, before = True, await self._call(self._load)
         self.after = self.format.size(result) if self.changed else self.before
         if not self.changed:
             self.remark = "unchanged"
         elif self.workers is not None:
             self.on_phase(self.job, "verifying")
-            await self._verify(mod, result, self.workers)
+            await self._verify(before, result, self.workers)
+            self.remark += "" if before is mod else "; a pass changed the model in place"
         self.on_phase(self.job, "writing")
         await self._call(partial(self._write, result))
 

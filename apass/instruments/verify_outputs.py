@@ -12,6 +12,7 @@ from apass.core.ir_plugin import Comparison, IRPlugin, compare_outputs, plugin_f
 from apass.core.module_diff import changes_text
 from apass.core.run import current_run
 from apass.errors import OutputsChangedError
+from apass.instruments.honest_change import HonestChangeInstrument
 from apass.instruments.support.change_tracker import ChangeTracker
 
 __all__ = ["VerifyOutputsInstrument"]
@@ -30,7 +31,8 @@ class VerifyOutputsInstrument:
     as long as the outputs differ in the same way.
 
     If outputs cannot be compared, the pass continues. Reasons are that the pass converts the module to another IR, or
-    that the plug-in cannot run the module.
+    that the plug-in cannot run the module. A pass that changes its input in place ends with a VerifyError, as with a
+    `HonestChangeInstrument`: the module before it is lost.
 
     Parameters:
         prove: whether to search for a proof first, by the `prove_equal` of the plug-in. Outputs are compared only if
@@ -55,6 +57,7 @@ class VerifyOutputsInstrument:
         self.mode: Final = "prove" if prove else "each"
         """`prove` or `each`, as for `apass opt --verify-outputs`."""
         self._tracker = ChangeTracker()
+        self._inputs = HonestChangeInstrument()
         self._results: Counter[tuple[str, str]] = Counter()
         self._lock = Lock()
 
@@ -80,22 +83,25 @@ class VerifyOutputsInstrument:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
         return partial(VerifyOutputsInstrument, prove=self.mode == "prove")
 
-    def run_before_pass(self, mod: Any, info: PassInfo) -> None:
-        """Record the module."""
+    async def run_before_pass(self, mod: Any, info: PassInfo) -> None:
+        """Record the module, and its fingerprint."""
         run = current_run()
         if run is not None:
             self._tracker.begin(run, mod)
+            await self._inputs.run_before_pass(mod, info)
 
     async def run_after_pass(self, mod: Any, info: PassInfo) -> None:
         """Compare the outputs of the input and of the result.
 
         Raises:
             OutputsChangedError: if they differ.
+            VerifyError: if the pass changed its input in place.
             MissingExtraError: if the solver is not installed.
 
         """
         run = current_run()
         before = mod if run is None else self._tracker.end(run, mod)
+        await self._inputs.run_after_pass(mod, info)
         if before is mod:
             return
         plugin = plugin_for(before)
@@ -123,3 +129,4 @@ class VerifyOutputsInstrument:
         run = current_run()
         if run is not None:
             self._tracker.fail(run)
+            self._inputs.run_after_pass_failed(mod, info, error)

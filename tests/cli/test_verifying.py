@@ -68,3 +68,30 @@ def test_verify_accepts_correct_passes(tmp_path: Path, backend: str) -> None:
     write_model(tmp_path / "m.onnx")
     result = apass("opt", tmp_path, "--verify", "always", "--check-changes", "--backend", backend)
     assert result.exit_code == 0, result.output
+
+
+@pytest.mark.process
+@pytest.mark.usefixtures("_passes")
+def test_outputs_are_compared_with_the_file(tmp_path: Path) -> None:
+    """A pass that changes its input in place leaves no model to compare with."""
+
+    def negate(mod: Any, ctx: core.PassContext) -> Any:
+        mod.graph[0].op_type = "Abs"
+        return mod
+
+    core.register_pass("test.Negate", _factory(negate, "test.Negate"))
+    try:
+        write_model(tmp_path / "m.onnx")
+        for pipeline in ("test.Negate", "onnx.Default,test.Negate,onnx.Simplify"):
+            options = ["-p", pipeline, "-o", tmp_path / "o.onnx", "--verify-outputs"]
+            result = apass("opt", tmp_path / "m.onnx", *options)
+            assert result.exit_code == 1, result.output
+            assert "OutputsChangedError: the result computes something else: outputs different: " in result.stdout
+            assert not (tmp_path / "o.onnx").exists()
+            each = apass("opt", tmp_path / "m.onnx", "-p", pipeline, "-o", tmp_path / "o.onnx", "--verify-outputs=each")
+            assert "VerifyError: pass 'test.Negate' changed its input in place ('main')" in each.stdout
+            compared = apass("opt", tmp_path / "m.onnx", "--compare", pipeline, "onnx.Default")
+            shown = {line.split()[0]: line for line in compared.stdout.splitlines() if "onnx.Default" in line}
+            assert "differs" in compared.stdout, (compared.stdout, shown)
+    finally:
+        core.unregister_pass("test.Negate")

@@ -107,3 +107,16 @@ async def test_outputs_are_compared_in_executor_threads() -> None:
     async with apass.PassContext(instruments=[VerifyOutputsInstrument()]):
         with pytest.raises(apass.OutputsChangedError, match="pass 'Subtract' changed the outputs"):
             await apass.optimize_all({"m": sum_of_two()}, Subtract, executor="thread")
+
+
+async def test_change_in_place_is_an_error() -> None:
+    def clear(mod: dict[str, int], ctx: apass.PassContext) -> dict[str, int]:
+        mod["f"] = 0
+        return mod
+
+    clear_pass = apass.module_pass(clear, opt_level=0, name="Clear")
+    async with apass.PassContext(instruments=[VerifyOutputsInstrument()]):
+        with pytest.raises(
+            apass.VerifyError, match=r"^pass 'Clear' changed its input in place \('f'\), and returned it"
+        ):
+            await clear_pass({"f": 8})
