@@ -2,14 +2,14 @@
 
 import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, Final
 
 import onnx
 
 from apass.adapters.onnx.outputs.evaluation import ENGINES, Engine, Evaluation, evaluate
-from apass.adapters.onnx.outputs.inputs import random_inputs
+from apass.adapters.onnx.outputs.inputs import OTHER_INPUTS, changed_inputs, random_inputs
 from apass.adapters.onnx.outputs.verdict import UNEVALUATED, Status, Verdict, compare
 
 __all__ = ["Finished", "Pair", "Started", "judge", "judge_all"]
@@ -21,6 +21,10 @@ INPUTS: Final[Step] = ("inputs", "")
 
 SECONDS: Final = 0.1
 """Seconds after which a worker returns the rest of a batch, so that another worker can take it."""
+
+
+LEAST_SECONDS: Final = 1.0
+"""Seconds for evaluations on other inputs, if the first ones took less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,10 @@ def judge(pair: Pair, report: Callable[[Step], None]) -> Verdict:
     after = before if pair.before == pair.after else _Model("after", pair.after)
     verdicts: list[Verdict] = []
     for engine in pair.engines:
-        verdicts.append(_EngineRun(pair, engine, inputs, report).verdict(before, after))
+        run = _EngineRun(pair, engine, inputs, report)
+        verdicts.append(run.verdict(before, after))
+        if verdicts[-1].status is Status.EQUAL and pair.inputs is None and before is not after:
+            verdicts[-1] = run.with_other_inputs(before, after, verdicts[-1])
         status = verdicts[-1].status
         if verdicts[0].status is Status.DIFFERENT and status is Status.EQUAL:
             reason = f"equal in {engine}, but in {pair.engines[0]} {verdicts[0].reason}"
@@ -138,6 +145,8 @@ class _EngineRun:
     engine: Engine
     inputs: bytes
     report: Callable[[Step], None]
+    suffix: str = ""
+    """Follows the names of the models in steps."""
 
     def verdict(self, before: _Model, after: _Model) -> Verdict:
         """Return the verdict, after a second evaluation if the outputs differ."""
@@ -155,9 +164,33 @@ class _EngineRun:
             return Verdict(Status.DIFFERENT, "random outputs have become constant", None, verdict.seconds)
         return Verdict(Status.RANDOM, "two evaluations of the model before also differ", None, verdict.seconds)
 
+    def with_other_inputs(self, before: _Model, after: _Model, verdict: Verdict) -> Verdict:
+        """Return the verdict on other inputs, if the outputs show little about the model.
+
+        The inputs are larger, smaller, and of one sign. Models that take long are run less often.
+        """
+        dull = dict(verdict.dull)
+        start, budget = perf_counter(), max(LEAST_SECONDS, verdict.seconds)
+        for name, change in OTHER_INPUTS.items():
+            if not dull or perf_counter() - start > budget:
+                break
+            inputs = pickle.dumps(changed_inputs(pickle.loads(self.inputs), change))
+            run = _EngineRun(self.pair, self.engine, inputs, self.report, f" with {name} inputs")
+            other = run.verdict(before, after)
+            if other.status is Status.DIFFERENT:
+                return replace(other, reason=f"with {name} inputs, {other.reason}")
+            if other.status is Status.EQUAL:
+                dull = {output: value for output, value in dull.items() if other.dull.get(output) == value}
+        if not dull:
+            return verdict
+        output, value = next(iter(dull.items()))
+        reasons = [verdict.reason] if verdict.reason else []
+        reasons.append(f"output {output!r} {value}, which shows little")
+        return replace(verdict, reason="; ".join(reasons))
+
     def evaluation(self, model: _Model, again: str = "") -> Evaluation:
         """Return the evaluation of one model, on its own copy of the inputs."""
-        step = self.engine, model.name + again
+        step = self.engine, model.name + self.suffix + again
         if step in self.pair.lost:
             return Evaluation(None, error=self.pair.lost[step])
         self.report(step)

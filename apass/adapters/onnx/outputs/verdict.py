@@ -1,11 +1,11 @@
 """The verdict on two evaluations: whether a pass kept the meaning of a model."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
-from apass.adapters.onnx.outputs.comparison import Difference, differences, plain
+from apass.adapters.onnx.outputs.comparison import Difference, differences, dull_outputs, plain
 from apass.adapters.onnx.outputs.evaluation import Evaluation
 
 __all__ = ["UNEVALUATED", "Status", "Verdict", "compare"]
@@ -47,6 +47,8 @@ class Verdict:
     """The largest difference between the outputs, even if it is within tolerance."""
     seconds: float = 0.0
     """Total duration of the two evaluations."""
+    dull: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
+    """The equal outputs that show little, with the reasons; see `dull_outputs`."""
 
     @property
     def changed(self) -> bool:
@@ -81,7 +83,8 @@ def compare(
     wrong = [difference for difference in errors if not difference.near]
     if wrong:
         return Verdict(Status.WRONG_ALIKE, f"the evaluator is wrong: {wrong[0].text}", largest, seconds)
-    return Verdict(Status.EQUAL, "" if largest is None else f"within tolerance: {largest.text}", largest, seconds)
+    reason = "" if largest is None else f"within tolerance: {largest.text}"
+    return Verdict(Status.EQUAL, reason, largest, seconds, dull_outputs(before.names, before.outputs))
 
 
 def _unevaluated(before: Evaluation, after: Evaluation) -> tuple[Status, str]:

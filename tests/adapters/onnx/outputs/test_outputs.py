@@ -15,7 +15,9 @@ from hypothesis.extra import numpy as npst
 
 from apass.adapters.onnx import ADAPTER
 from apass.adapters.onnx.outputs import Evaluation, Status, Verdict, compare, compare_outputs, evaluate, random_inputs
+from apass.adapters.onnx.outputs.judging import Pair, judge
 from tests.helpers.onnx_models import endless, feeds, model_of, proto_of, relu, spread
+from tests.helpers.rows import row
 
 ONE = np.array([1, -2, 3, 4], np.float32)
 RELU = ADAPTER.dumps(model_of("g (float[4] a) => (float[4] x) { x = Relu(a) }"))
@@ -303,3 +305,34 @@ async def test_corpus_models_have_their_expected_outputs() -> None:
     for case in [case for case in spread() if case.data[0][1]][::8]:
         verdict = await compare_outputs(case.model, case.model, feeds(case), expected=case.data[0][1], rtol=case.rtol)
         assert verdict.status in (Status.EQUAL, Status.WRONG_ALIKE, Status.NEITHER), (case.name, verdict)
+
+
+def judged(before: str, after: str) -> Verdict:
+    """Return the verdict on two models with random inputs."""
+    first, second = (
+        proto_of(f"g (float[4] x) => (float[4] y) <float[1] c = {{50}}> {{ {nodes} }}").SerializeToString()
+        for nodes in (before, after)
+    )
+    return judge(Pair(first, second, None, None, None, 1e-7, 0, ["reference"]), lambda step: None)
+
+
+def test_other_inputs_are_tried_if_outputs_show_little() -> None:
+    # With numbers around 0, both outputs are 0 everywhere.
+    verdict = judged("a = Sub(x, c) y = Relu(a)", "a = Sub(x, c) b = Add(a, a) y = Relu(b)")
+    assert verdict.status is Status.DIFFERENT
+    assert verdict.reason.startswith("with large inputs, output 'y' differs by up to ")
+    equal = judged("a = Sub(x, c) y = Relu(a)", "a = Sub(x, c) b = Neg(a) d = Neg(b) y = Relu(d)")
+    assert (equal.status, equal.reason) == (Status.EQUAL, "")
+
+
+def test_outputs_that_never_vary_show_little() -> None:
+    rows = {
+        "a = Sub(x, x) y = Exp(a)": "has the same value 1 in all elements",
+        "a = Sub(x, x) y = Div(a, a)": "has the same value nan in all elements",
+        "y = Identity(x)": "",
+    }
+    for nodes, reason in rows.items():
+        with row(nodes):
+            verdict = judged(nodes, f"{nodes.replace('y =', 'z =')} y = Identity(z)")
+            assert verdict.status is Status.EQUAL
+            assert verdict.reason == (f"output 'y' {reason}, which shows little" if reason else "")
