@@ -165,7 +165,7 @@ class ModelFormat:
         return plugin.size(mod)
 
     def fingerprint(self, mod: Any) -> str:
-        """Return the fingerprint of a model, which shows whether a pass has changed it in place."""
+        """Return the fingerprint of a model, which shows changes in place."""
         return self._plugin_of(mod).adapter.fingerprint(mod)
 
     def path_of(self, mod: Any, path: Path) -> Path:
