@@ -375,8 +375,9 @@ class _Builder:
         passes = [self.make(inner) for inner in element.passes]
         with _errors_at(text, element.position, {option.key: option.value_position for option in element.options}):
             pass_ = recipe.make(options, passes or None)
-        if not (passes or any(option.passes for option in element.options)):
-            self.check_outside(element, pass_)
+        # The passes that the text gives it are allowed already.
+        has_given = passes or any(option.passes for option in element.options)
+        self.check_outside(element, pass_, [pass_] if has_given else _nested(pass_))
         return pass_
 
     def read(self, recipe: Recipe, option: _Option, value: object) -> object:
@@ -407,11 +408,11 @@ class _Builder:
         if outside is not None and self.allow is not None and name not in self.allow:
             self.refuse(f"option {option.key!r} of pass {recipe.name!r}", outside, name, option.position)
 
-    def check_outside(self, element: _Element, pass_: Pass[Any]) -> None:
+    def check_outside(self, element: _Element, pass_: Pass[Any], candidates: Iterable[Pass[Any]]) -> None:
         """Raise PassNotAllowedError if a pass reaches outside and is not allowed."""
         if self.allow is None or element.name in self.allow:
             return
-        reaching = next((inner for inner in _nested(pass_) if inner.outside is not None), None)
+        reaching = next((inner for inner in candidates if inner.outside is not None), None)
         if reaching is not None and reaching.outside is not None:
             inside = "" if reaching is pass_ else f"{reaching.info.name!r} in "
             self.refuse(f"the pass {inside}{element.name!r}", reaching.outside, element.name, element.position)

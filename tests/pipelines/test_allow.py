@@ -106,6 +106,13 @@ def asking(
     return apass.PrintIR(url)
 
 
+def around(passes: list[apass.Pass[Any]]) -> apass.Pass[Any]:
+    result: Any = apass.Sequential(passes)
+    result.outside = apass.Outside.PROGRAMS
+    made: apass.Pass[Any] = result
+    return made
+
+
 @apass.module_pass(opt_level=0, outside=apass.Outside.PROGRAMS)
 def Compile(mod: Any, ctx: apass.PassContext) -> Any:
     return mod
@@ -117,6 +124,7 @@ def _reaching() -> Generator[None]:
         "t.Read": reading,
         "t.Ask": asking,
         "t.Compile": Compile,
+        "t.Around": around,
         "t.All": lambda: apass.Sequential([apass.Sequential([Compile])]),
     }
     for name, factory in factories.items():
@@ -135,6 +143,7 @@ def test_what_reaches_outside_needs_its_own_name() -> None:
         ("If{predicate=is_large,otherwise=(t.Compile)}(Tune)", "the pass 't.Compile' runs programs", "t.Compile", 33),
         ("Repeat(t.Compile)", "the pass 't.Compile' runs programs", "t.Compile", 7),
         ("t.All", "the pass 'Compile' in 't.All' runs programs", "t.All", 0),
+        ("t.Around(Tune)", "the pass 't.Around' runs programs", "t.Around", 0),
     ]
     for text, message, name, position in rows:
         for allow in (["*"], ["t.*", "Repeat", "If", "is_large", "Tune"]):
