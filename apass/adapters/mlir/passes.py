@@ -11,7 +11,7 @@ from apass.adapters.mlir.binary import TIME_LIMIT, find_mlir_opt
 from apass.adapters.mlir.catalogue import Catalogue, OptionEntry, PassEntry, catalogue_of
 from apass.adapters.mlir.module import MLIRModule
 from apass.adapters.mlir.pipelines import PREFIX, RunReproducer, has_balanced_braces, parse_mlir_pipeline
-from apass.adapters.mlir.reviews import reach_of, reviews_of
+from apass.adapters.mlir.reviews import PASSES, reviews_of
 from apass.adapters.mlir.running import Step, run_steps
 from apass.core.context import PassContext
 from apass.core.info import PassInfo
@@ -125,7 +125,7 @@ def _register(program: Path, catalogue: Catalogue, entry: PassEntry) -> None:
                 f"'gpu.module/gpu.func'; got {anchor!r}"
             )
         pass_ = MLIRPass(program, [step], PassInfo(0, name), catalogue.version, time_limit)
-        pass_.outside = reach_of(entry.name)
+        pass_.outside = PASSES.get(entry.name)
         return pass_
 
     lines = [entry.doc.rstrip(".") + "." if entry.doc else entry.name]

@@ -9,7 +9,7 @@ from typing import Final
 
 from apass.plugins import Outside
 
-__all__ = ["HARMLESS", "OPTIONS", "PASSES", "reach_of", "reviews_of"]
+__all__ = ["HARMLESS", "OPTIONS", "PASSES", "reviews_of"]
 
 PASSES: Final[Mapping[str, Outside]] = {
     # A target attribute of the module may name files to link; ptxas and lld run.
@@ -64,11 +64,6 @@ HARMLESS: Final[Mapping[str, str]] = {
     "xevm-attach-target": "chip module triple",
 }
 """The options that are text and reach nothing, by pass."""
-
-
-def reach_of(name: str) -> Outside | None:
-    """Return what a pass reaches with any options."""
-    return PASSES.get(name)
 
 
 def reviews_of(name: str) -> Mapping[str, Outside | None]:
