@@ -172,9 +172,11 @@ def short_reason(error: BaseException) -> str:
 class _GraphCheck:
     """The checks of a graph or of a function, and of the subgraphs in it."""
 
-    def __init__(self, where: str, domains: set[str]) -> None:
+    def __init__(self, where: str, domains: set[str], outer: tuple["_GraphCheck", int] | None = None) -> None:
         self.where = where
         self.domains = domains
+        self.outer = outer
+        """The check of the outer graph, and the index of the node with this subgraph in it."""
         """The domains of operators that are imported."""
         self.undefined: dict[str, str] = {}
         """After `run`: the values that are read but not defined here, with the first reader of each."""
@@ -220,6 +222,7 @@ class _GraphCheck:
                     first = "an input or initializer" if other is None else self._describe(other, body.node[other])
                     yield f"{self._describe(index, node)} defines {quoted(name)} again; {first} defines it first"
                 self.defined[name] = index
+                yield from self._hidden(name, self._describe(index, node))
 
     def _initializers(self, tensors: Iterable[onnx.TensorProto]) -> Iterator[str]:
         names: set[str] = set()
@@ -228,9 +231,21 @@ class _GraphCheck:
             if name in names or not name:
                 yield f"{self.where} has {'two initializers' if name else 'an initializer'} named {quoted(name)}"
             names.add(name)
+            yield from self._hidden(name, f"the initializer of {self.where}")
             for problem in _tensor_problems(tensor):
                 yield f"initializer {quoted(name)} {problem}"
         self.defined.update(dict.fromkeys(names))
+
+    def _hidden(self, name: str, definition: str) -> Iterator[str]:
+        """Report a definition in a subgraph that hides a value of an outer graph."""
+        # ONNX forbids it. The reference evaluator reads the outer value, onnxruntime the inner one.
+        outer = self.outer
+        while outer is not None:
+            check, end = outer
+            if name in check.defined and ((index := check.defined[name]) is None or index < end):
+                yield f"{definition} hides the value {quoted(name)} of {check.where}; rename one of them"
+                return
+            outer = check.outer
 
     def _node(self, index: int, node: onnx.NodeProto, captured: dict[str, str]) -> Iterator[str]:
         """Check a node; add the outer values that its subgraphs read to `captured`."""
@@ -249,7 +264,7 @@ class _GraphCheck:
                     yield f"attribute {quoted(name)} of {self._describe(index, node)} {problem}"
             for graph in _subgraphs(attr):
                 where = f"subgraph {quoted(graph.name)} of {self._describe(index, node)}"
-                inner = _GraphCheck(where, self.domains)
+                inner = _GraphCheck(where, self.domains, (self, index))
                 yield from inner.run(graph)
                 for name, reader in inner.undefined.items():
                     captured.setdefault(name, reader)

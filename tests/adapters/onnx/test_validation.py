@@ -21,6 +21,7 @@ from tests.helpers.amounts import amount, some
 from tests.helpers.command_line import apass as command
 from tests.helpers.onnx_models import corpus, op_types, proto_of, run, with_functions
 from tests.helpers.onnx_mutations import mutated
+from tests.helpers.rows import row
 
 Proto = onnx.ModelProto
 
@@ -227,6 +228,25 @@ def nested(depth: int) -> Proto:
         graph.node.add(op_type="Relu", input=["a"], output=[f"v{index}"])
         graph.output.add(name=f"v{index}")
     return proto
+
+
+def test_definition_that_hides_an_outer_value_is_rejected() -> None:
+    # The reference evaluator reads the outer value, onnxruntime the inner one.
+    text = """g (bool c, float[1] x) => (float[1] y) <float[1] w = {{2}}> {{
+        n = Abs(x)
+        y = If (c) <then_branch = t () => (float[1] a) {0}, else_branch = e () => (float[1] b) {{ b = Neg(x) }}>
+        z = Neg(y)
+    }}"""
+    message = "hides the value '{}' of graph 'g'; rename one of them"
+    for name in ("c", "x", "w", "n"):
+        initializer = f"<float[1] {name} = {{3}}> {{ a = Neg({name}) }}"
+        node = f"{{ {name} = Constant <value_floats: floats = [3.0]> () a = Neg({name}) }}"
+        for branch in (initializer, node):
+            with row(branch), pytest.raises(apass.AdapterError, match=message.format(name)):
+                check_structure(proto_of(text.format(branch)))
+    # Neither the results of the If nor those of later nodes are visible in it.
+    for name in ("y", "z"):
+        check_structure(proto_of(text.format(f"<float[1] {name} = {{3}}> {{ a = Neg({name}) }}")))
 
 
 def test_deeply_nested_subgraphs_are_rejected() -> None:
