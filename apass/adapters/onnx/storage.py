@@ -447,6 +447,7 @@ def _deserialized(data: bytes, model_format: str, source: str) -> ir.Model:
         raise AdapterError(message)
     try:
         check_structure(proto, data if model_format == _PROTOBUF else None)
+        _keep_input_types(proto.graph)
         model = ir.from_proto(proto)
         for owner in owners(model):
             _map_tensors(owner, _without_file)
@@ -458,6 +459,18 @@ def _deserialized(data: bytes, model_format: str, source: str) -> ir.Model:
             f"{source}: onnx_ir cannot read this ONNX model: {short_reason(_innermost(error))}"
         ) from error
     return model
+
+
+def _keep_input_types(graph: onnx.GraphProto) -> None:
+    """Declare outputs that are inputs as the inputs are declared."""
+    # onnx_ir has one value for both, and would take the type of the output, which may have no shape.
+    types = {entry.name: entry.type for entry in graph.input}
+    for output in graph.output:
+        if output.name in types:
+            output.type.CopyFrom(types[output.name])
+    for attr in (attr for node in graph.node for attr in node.attribute):
+        for inner in (*attr.graphs, *([attr.g] if attr.HasField("g") else [])):
+            _keep_input_types(inner)
 
 
 def _check_external(tensor: ir.ExternalTensor, path: Path) -> None:

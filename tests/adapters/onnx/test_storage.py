@@ -275,3 +275,18 @@ def test_lost_external_data_is_an_error(tmp_path: Path, is_removed: bool) -> Non
         model_to_bytes(model)
     with pytest.raises(apass.AdapterError, match=message):
         save_model(model, tmp_path / "other.onnx")
+
+
+def test_input_that_is_an_output_keeps_its_type(tmp_path: Path) -> None:
+    text = """g (int64 m, bool k, float[2, 2] x) => (float[2, 2] x, float[2, 2] z) {
+        z = Loop (m, k, x) <body = b (int64 i, bool c, float[2, 2] v) => (bool c, float[2, 2] v) {}>
+    }"""
+    proto = proto_of(text)
+    for graph in (proto.graph, proto.graph.node[0].attribute[0].g):
+        for output in graph.output:
+            output.type.tensor_type.ClearField("shape")
+    path = tmp_path / "model.onnx"
+    onnx.save(proto, path)
+    model = load_model(path)
+    body = model.graph[0].attributes["body"].as_graph()
+    assert [value.shape for value in (model.graph.inputs[2], body.inputs[2])] == [ir.Shape([2, 2])] * 2
