@@ -231,3 +231,18 @@ def test_external_data_is_found_in_any_folder(tmp_path: Path) -> None:
     result = run("onnx.ShapeInference", model)
     assert [str(node.outputs[0].shape) for node in result.graph] == ["[2]", "[2,2]", "[2,2]"]
     assert model.graph.initializers["s"].const_value is tensor
+
+
+def test_unused_initializers_of_subgraphs_are_removed() -> None:
+    model = model_of(
+        """g (bool c, float[2] x) => (float[2] y) {
+            y = If (c) <
+                then_branch = t () => (float[2] a) <float[2] w = {1, 2}, float[2] used = {3, 4}> { a = Add(x, used) },
+                else_branch = e () => (float[2] b) { b = Neg(x) }
+            >
+        }"""
+    )
+    result = run("onnx.RemoveUnusedNodes", model)
+    branch = result.graph[0].attributes["then_branch"].as_graph()
+    assert list(branch.initializers) == ["used"]
+    assert run("onnx.RemoveUnusedNodes", result) is result

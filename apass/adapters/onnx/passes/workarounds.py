@@ -223,6 +223,23 @@ def _is_unchanged() -> bool:
     return False
 
 
+def _remove_inner_initializers(model: ir.Model) -> Undo:
+    """Remove the unused initializers of subgraphs, which the pass keeps."""
+
+    def remove() -> bool:
+        unused = [(graph, value) for graph in all_graphs(model) for value in _unused_initializers(graph)]
+        for graph, value in unused:
+            graph.initializers.pop(value.name or "")
+        return bool(unused)
+
+    return remove
+
+
+def _unused_initializers(graph: ir.Graph) -> list[ir.Value]:
+    values = graph.initializers.values()
+    return [value for value in values if not (value.uses() or value.is_graph_output() or value.is_graph_input())]
+
+
 GUARDS: Final[Mapping[str, Callable[[ir.Model], Undo]]] = {
     "AddDefaultAttributes": _set_versions,
     "AddInitializersToInputs": _keep_subgraph_inputs,
@@ -231,6 +248,7 @@ GUARDS: Final[Mapping[str, Callable[[ir.Model], Undo]]] = {
     "IdentityElimination": _pin_identities,
     "Inline": _separate_outputs,
     "RemoveInitializersFromInputs": _keep_subgraph_inputs,
+    "RemoveUnusedNodes": _remove_inner_initializers,
     "ShapeInference": _read_external,
 }
 """Guards by the name of the pass. Each runs on the private copy before the pass; the result is called after it."""
@@ -280,11 +298,9 @@ def _imports_more(owner: ir.Graph | ir.Function, used: set[str]) -> bool:
 
 
 def _has_unused(model: ir.Model) -> bool:
-    for graph in all_graphs(model):
-        if any(_is_in_question(node) for node in graph):
-            return True
-    values = model.graph.initializers.values()
-    return any(not (value.uses() or value.is_graph_output() or value.is_graph_input()) for value in values)
+    return any(
+        _unused_initializers(graph) or any(_is_in_question(node) for node in graph) for graph in all_graphs(model)
+    )
 
 
 def _is_in_question(node: ir.Node) -> bool:
