@@ -23,6 +23,7 @@ from apass.adapters.onnx.rewrites.kernels import (
     is_ambiguous,
     slice_bounds,
 )
+from apass.adapters.onnx.rewrites.schema_inference import Operand, infer_results
 
 __all__ = ["Dim", "Facts", "Shape", "attributes", "broadcast", "constant_tensor", "is_onnx", "subgraphs"]
 
@@ -343,7 +344,7 @@ class Facts:
             try:
                 result = rule(self, node, attributes(node))
             except INVALID:
-                result = None
+                return
             if result is not None:
                 self._set(output, *result)
                 return
@@ -351,42 +352,18 @@ class Facts:
 
     def _infer_by_schema(self, node: ir.Node) -> None:
         """Infer types and shapes with the inference function of the operator in onnx."""
-        message = _node_message(node)
-        if message is None:
-            return
-        types: dict[str, onnx.TypeProto] = {}
-        data: dict[str, onnx.TensorProto] = {}
-        for index, value in enumerate(node.inputs):
-            if value is None:
-                continue
+        operands: list[Operand | None] = []
+        for value in node.inputs:
             dtype = self.dtype(value)
-            if dtype is None:
+            if value is not None and dtype is None:
                 return
-            types[str(index)] = _type_message(dtype, self.shape(value))
-            if index and dtype in (ir.DataType.INT64, ir.DataType.FLOAT):
-                array = self.constant(value)
-                if array is not None and array.size <= MAX_ELEMENTS:
-                    data[str(index)] = onnx.numpy_helper.from_array(array)
-        try:
-            schema = onnx.defs.get_schema(node.op_type, self.version, "")
-            inferred = onnx.shape_inference.infer_node_outputs(
-                schema, message, types, data, opset_imports=[onnx.helper.make_opsetid("", self.version)]
-            )
-        except Exception:
-            # The inference functions reject invalid nodes with errors of many types.
-            return
-        known = {dim for value in node.inputs for dim in self.shape(value) or () if isinstance(dim, str)}
-        for index, value in enumerate(node.outputs):
-            result = inferred.get(f"o{index}")
-            if result is not None and result.HasField("tensor_type") and result.tensor_type.elem_type:
-                tensor = result.tensor_type
-                shape = tuple(self._dim(dim, known) for dim in tensor.shape.dim) if tensor.HasField("shape") else None
-                self._set(value, shape, ir.DataType(tensor.elem_type))
-
-    def _dim(self, dim: Any, known: set[str]) -> Dim:
-        if dim.HasField("dim_value") and dim.dim_value >= 0:
-            return int(dim.dim_value)
-        return str(dim.dim_param) if dim.dim_param in known else self.fresh()
+            numbers = self.constant(value)
+            is_short = numbers is not None and numbers.size <= MAX_ELEMENTS
+            operands.append(None if dtype is None else (dtype, self.shape(value), numbers if is_short else None))
+        results = infer_results(node, self.version, operands, self.fresh)
+        for value, result in zip(node.outputs, results, strict=False):
+            if result is not None:
+                self._set(value, *result)
 
     def _track(self, node: ir.Node) -> None:
         """Track the elements of a result that is computed from shapes."""
@@ -482,48 +459,6 @@ def constant_tensor(value: ir.Value) -> ir.TensorProtocol | None:
             return None
 
 
-def _type_message(dtype: ir.DataType, shape: Shape | None) -> onnx.TypeProto:
-    message = onnx.TypeProto()
-    message.tensor_type.elem_type = dtype.value
-    if shape is not None:
-        message.tensor_type.shape.SetInParent()
-        for dim in shape:
-            part = message.tensor_type.shape.dim.add()
-            if isinstance(dim, int):
-                part.dim_value = dim
-            else:
-                part.dim_param = dim
-    return message
-
-
-def _node_message(node: ir.Node) -> onnx.NodeProto | None:
-    """Return the node with numbers as names; None for an attribute with a tensor."""
-    message = onnx.NodeProto()
-    message.op_type = node.op_type
-    message.input.extend("" if value is None else str(index) for index, value in enumerate(node.inputs))
-    message.output.extend(f"o{index}" if value.name else "" for index, value in enumerate(node.outputs))
-    for attr in node.attributes.values():
-        part = message.attribute.add()
-        part.name = attr.name
-        value: Any = attr.value
-        match attr.type:
-            case ir.AttributeType.INT:
-                part.type, part.i = onnx.AttributeProto.INT, value
-            case ir.AttributeType.INTS:
-                part.type = onnx.AttributeProto.INTS
-                part.ints.extend(value)
-            case ir.AttributeType.FLOAT:
-                part.type, part.f = onnx.AttributeProto.FLOAT, value
-            case ir.AttributeType.FLOATS:
-                part.type = onnx.AttributeProto.FLOATS
-                part.floats.extend(value)
-            case ir.AttributeType.STRING:
-                part.type, part.s = onnx.AttributeProto.STRING, value.encode() if isinstance(value, str) else value
-            case _:
-                return None
-    return message
-
-
 Result = tuple[Shape | None, ir.DataType | None] | None
 """The shape and the type of the first result of a node; None if the rule does not apply."""
 
@@ -541,7 +476,7 @@ def _reshape_shape(facts: Facts, node: ir.Node, attrs: Mapping[str, Any]) -> Res
     dims: list[Dim] = list(target)
     if not attrs.get("allowzero", 0):
         if 0 in dims and before is None:
-            return tuple(dim if dim not in (0, -1) else facts.fresh() for dim in dims), dtype
+            return tuple(dim if isinstance(dim, int) and dim > 0 else facts.fresh() for dim in dims), dtype
         dims = [before[axis] if dim == 0 and before is not None else dim for axis, dim in enumerate(dims)]
     # An unknown number can be -1, or 0 for the size of the operand. Only a size at its own axis is certainly itself.
     dims = [
@@ -591,6 +526,9 @@ def _squeeze_shape(facts: Facts, node: ir.Node, attrs: Mapping[str, Any]) -> Res
     shape, axes = facts.shape(node.inputs[0]), _operand_axes(facts, node, attrs)
     if shape is None:
         return None
+    if axes is not None and not axes:
+        # The reference evaluator removes no axis, onnxruntime all of size 1.
+        return None, facts.dtype(node.inputs[0])
     if axes is None:
         if len(node.inputs) > 1 or not all(isinstance(dim, int) for dim in shape):
             return None

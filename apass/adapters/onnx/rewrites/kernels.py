@@ -227,8 +227,11 @@ def _bitwise(function: Callable[..., Any]) -> Kernel:
 
 def _where(call: Call) -> Array:
     condition, left, right = call.operand(0), call.operand(1), call.operand(2)
-    require(condition.dtype == np.bool_ and left.dtype == right.dtype)
-    return np.asarray(np.where(condition, left, right))
+    require(condition.dtype == np.bool_ and left.dtype == right.dtype and left.dtype.kind != "c")
+    result = np.asarray(np.where(condition, left, right))
+    # onnxruntime adds the two selections, so that -0.0 may become 0.0.
+    require(not is_float(result) or not np.signbit(result.astype(np.float64)[result == 0]).any())
+    return result
 
 
 def cast_exactly(array: Array, target: int) -> Array:
@@ -296,6 +299,7 @@ def _flatten(call: Call) -> Array:
 
 def _squeeze(call: Call) -> Array:
     data, axes = call.operand(0), call.integers("axes", 1)
+    require(axes is None or axes)
     chosen = [axis for axis, size in enumerate(data.shape) if size == 1] if axes is None else axes_of(axes, data.ndim)
     return np.squeeze(data, tuple(chosen))
 
