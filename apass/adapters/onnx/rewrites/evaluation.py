@@ -19,6 +19,7 @@ _EXCLUDED: Final = frozenset(
     {
         "Bernoulli",
         "Constant",
+        "DequantizeLinear",
         "Dropout",
         "If",
         "Loop",
@@ -29,7 +30,10 @@ _EXCLUDED: Final = frozenset(
     }
     | {"RandomUniformLike", "Scan", "SequenceMap", "ImageDecoder"}
 )
-"""Operators that are random, have subgraphs, or need other libraries."""
+"""Operators that are random, have subgraphs, or need other libraries; and DequantizeLinear.
+
+Dequantized weights would be four times as large, and runtimes could not compute with integers.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,9 @@ def _add_to_gemm(node: ir.Node, context: Context) -> bool:
         # Gemm broadcasts the bias to the product, but not the product to the bias.
         if shape is None or len(shape) > 2 or result is None or result != facts.shape(value):
             continue
-        return context.editor.substitute(node, "Gemm", [*operands, bias], attributes(before))
+        # A Gemm without a third operand ignores its factor.
+        attrs = {name: number for name, number in attributes(before).items() if name != "beta"}
+        return context.editor.substitute(node, "Gemm", [*operands, bias], attrs)
     return False
 
 
@@ -84,10 +86,9 @@ def _normalize_in_conv(node: ir.Node, context: Context) -> bool:
     """Scale the weights of a Conv instead of normalizing its result."""
     facts, editor = context.facts, context.editor
     before = producer(node.inputs[0], "Conv")
-    used = [value for value in node.outputs[1:] if value.uses() or value.is_graph_output()]
-    if before is None or used or not is_used_once(before.outputs[0]) or attributes(node).get("training_mode", 0):
+    if before is None or not is_used_once(before.outputs[0]) or not _is_inference(node, facts):
         return False
-    if not editor.can_hold(node) or facts.version < 7:
+    if not editor.can_hold(node):
         return False
     weights = facts.constant(before.inputs[1])
     bias = facts.constant(before.inputs[2]) if len(before.inputs) > 2 and before.inputs[2] is not None else None
@@ -102,11 +103,21 @@ def _normalize_in_conv(node: ir.Node, context: Context) -> bool:
         factor = scale / np.sqrt(variance + attributes(node).get("epsilon", 1e-5))
         new_weights = weights * factor.reshape(-1, *[1] * (weights.ndim - 1))
         new_bias = ((0.0 if bias is None else bias.astype(np.float64)) - mean) * factor + shift
-    operands = [
-        before.inputs[0],
-        *(context.editor.constant(node, array.astype(np.float32)) for array in (new_weights, new_bias)),
-    ]
-    return editor.substitute(node, "Conv", operands, attributes(before))
+        operands = [array.astype(np.float32) for array in (new_weights, new_bias)]
+    # Without variance and epsilon the factor is infinite. A zero among the weights would become NaN.
+    if not all(np.isfinite(array).all() for array in (factor, *operands)):
+        return False
+    constants = [editor.constant(node, array) for array in operands]
+    return editor.substitute(node, "Conv", [before.inputs[0], *constants], attributes(before))
+
+
+def _is_inference(node: ir.Node, facts: Facts) -> bool:
+    """Return whether a BatchNormalization uses a given mean and variance per channel."""
+    attrs, more = attributes(node), node.outputs[1:]
+    if facts.version < 7 or attrs.get("training_mode", 0) or not attrs.get("spatial", 1):
+        return False
+    # Before version 14, the number of outputs selects training.
+    return not any(value.name if facts.version < 14 else value.uses() or value.is_graph_output() for value in more)
 
 
 FUSIONS: Final[Rules] = {

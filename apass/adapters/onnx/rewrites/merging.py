@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from apass.adapters.onnx.rewrites.engine import Context, Rules
 from apass.adapters.onnx.rewrites.facts import Facts, Shape, attributes, broadcast, is_onnx
+from apass.adapters.onnx.rewrites.zeros import is_zero_sign_lost
 
 __all__ = ["MERGES"]
 
@@ -19,15 +20,6 @@ _BROADCASTING: Final = frozenset(
     | {"LessOrEqual", "Max", "Min", "Mod", "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor"}
 )
 """Operators that broadcast all their operands."""
-
-_BLIND: Final = frozenset(
-    {"Abs", "Cos", "Cosh", "Equal", "Exp", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "LogSoftmax", "Sigmoid"}
-    | {"Softmax"}
-)
-"""Operators whose result is the same for -0.0 and 0.0."""
-
-_NEVER_NEGATIVE_ZERO: Final = frozenset({"Exp", "Softmax", "Sigmoid", "Abs", "Softplus", "Cosh"})
-"""Operators whose result is not -0.0."""
 
 
 def producer(value: ir.Value | None, *operators: str) -> ir.Node | None:
@@ -180,15 +172,15 @@ def _fix_type(node: ir.Node, context: Context) -> bool:
     target = context.facts.dtype(node.inputs[1])
     if target is None or node.inputs[0] is None:
         return False
-    attrs = {name: value for name, value in attributes(node).items() if name == "saturate"}
-    return context.editor.substitute(node, "Cast", [node.inputs[0]], {"to": target.value, **attrs})
+    return context.editor.substitute(node, "Cast", [node.inputs[0]], {"to": target.value, **attributes(node)})
 
 
 def _drop_expansion(node: ir.Node, context: Context) -> bool:
     """Use the operand of an Expand or Unsqueeze, if the operator broadcasts it anyway."""
     facts = context.facts
     shapes = [facts.shape(value) for value in node.inputs]
-    if facts.version < 7 or any(shape is None for shape in shapes):
+    # Max, Min and Sum broadcast their operands from version 8.
+    if facts.version < 8 or any(shape is None for shape in shapes):
         return False
     known = [shape for shape in shapes if shape is not None]
     for index, value in enumerate(node.inputs):
@@ -226,12 +218,7 @@ def _drop_zero(node: ir.Node, context: Context) -> bool:
         shape = facts.shape(other)
         if facts.dtype(other) != facts.dtype(result) or shape is None or shape != facts.shape(result):
             continue
-        source = other.producer()
-        positive = source is not None and is_onnx(source) and source.op_type in _NEVER_NEGATIVE_ZERO
-        blind = not result.is_graph_output() and all(
-            is_onnx(use.node) and use.node.op_type in _BLIND for use in result.uses()
-        )
-        if positive or blind:
+        if is_zero_sign_lost(node, facts, [other]):
             return context.editor.bypass(node, other)
     return False
 
@@ -272,6 +259,8 @@ def _where_not(node: ir.Node, context: Context) -> bool:
     """Exchange the operands of a Where instead of negating its condition."""
     before = producer(node.inputs[0], "Not")
     if before is None or not is_used_once(before.outputs[0]):
+        return False
+    if not is_zero_sign_lost(node, context.facts, node.inputs[1:3]):
         return False
     return context.editor.substitute(node, "Where", [before.inputs[0], node.inputs[2], node.inputs[1]])
 

@@ -9,6 +9,8 @@ import onnx_ir as ir
 from apass.adapters.onnx.rewrites.engine import Context, Rules
 from apass.adapters.onnx.rewrites.facts import Facts, attributes, broadcast
 from apass.adapters.onnx.rewrites.kernels import Array
+from apass.adapters.onnx.rewrites.merging import producer
+from apass.adapters.onnx.rewrites.zeros import is_zero_sign_lost
 
 __all__ = ["NO_OPS", "has_same_shape"]
 
@@ -91,8 +93,11 @@ def _dropout(node: ir.Node, context: Context) -> bool:
 
 
 def _clip(node: ir.Node, context: Context) -> bool:
+    """Remove a Clip of integers without bounds."""
+    # The default bounds are the lowest and the largest finite number. Infinities are clipped.
+    dtype = context.facts.dtype(_first(node))
     is_free = context.facts.version >= 11 and not any(node.inputs[1:])
-    return is_free and _bypass(node, context)
+    return is_free and dtype is not None and dtype.is_integer() and _bypass(node, context)
 
 
 def _is_all(array: Array | None, number: float) -> bool:
@@ -150,13 +155,14 @@ def _where(node: ir.Node, context: Context) -> bool:
         chosen = node.inputs[1 if condition.all() else 2]
     else:
         return False
-    return has_same_shape(context.facts, chosen, node.outputs[0]) and _bypass(node, context, chosen)
+    keeps = has_same_shape(context.facts, chosen, node.outputs[0]) and is_zero_sign_lost(node, context.facts, [chosen])
+    return keeps and _bypass(node, context, chosen)
 
 
 def _repeated(node: ir.Node, context: Context) -> bool:
     """Remove an operator that is applied to its own result."""
-    before = node.inputs[0].producer() if node.inputs and node.inputs[0] is not None else None
-    if before is None or before.op_type != node.op_type or before.domain != "":
+    before = producer(_first(node), node.op_type)
+    if before is None:
         return False
     return _bypass(node, context, node.inputs[0] if node.op_type in _IDEMPOTENT else before.inputs[0])
 
@@ -204,17 +210,17 @@ def _concat(node: ir.Node, context: Context) -> bool:
 
 def _sequence_at(node: ir.Node, context: Context) -> bool:
     """Take the element of a sequence that is constructed from single values."""
-    source = node.inputs[0].producer() if node.inputs[0] is not None else None
+    source = producer(node.inputs[0], "SequenceConstruct")
     position = context.facts.integers(node.inputs[1])
-    if source is None or source.op_type != "SequenceConstruct" or not position:
+    if source is None or not position:
         return False
     index = position[0]
     return -len(source.inputs) <= index < len(source.inputs) and _bypass(node, context, source.inputs[index])
 
 
 def _optional_element(node: ir.Node, context: Context) -> bool:
-    source = node.inputs[0].producer() if node.inputs and node.inputs[0] is not None else None
-    if source is not None and source.op_type == "Optional" and source.inputs and source.inputs[0] is not None:
+    source = producer(_first(node), "Optional")
+    if source is not None and source.inputs and source.inputs[0] is not None:
         return _bypass(node, context, source.inputs[0])
     value = _first(node)
     is_plain = value is not None and isinstance(value.type, ir.TensorType | ir.SequenceType)

@@ -1,11 +1,14 @@
 """Fusions and evaluations of level 3: equal results within rounding."""
 
 import numpy as np
+import onnx
+import onnx_ir as ir
 import pytest
 
 import apass
 from apass.adapters.onnx.rewrites.evaluation import constant_part
 from tests.helpers.onnx_models import model_of, op_types, outputs, run
+from tests.helpers.rows import row
 
 
 def test_product_and_bias_become_a_gemm() -> None:
@@ -44,6 +47,41 @@ def test_normalization_moves_into_the_convolution() -> None:
     assert op_types(result) == ["Conv"]
     inputs = np.arange(4, dtype=np.float32).reshape(1, 1, 4)
     assert np.allclose(outputs(result, inputs), outputs(model, inputs), rtol=1e-6)
+
+
+def test_bias_of_a_scaled_product_is_not_scaled() -> None:
+    text = """g (float[2, 2] x, float[2, 2] w, float[2] b) => (float[2, 2] y) {
+        a = Gemm <beta: float = 0.5> (x, w) y = Add(a, b)
+    }"""
+    model = model_of(text)
+    result = run("onnx.FuseNodes", model)
+    assert op_types(result) == ["Gemm"]
+    inputs = [np.ones((2, 2), np.float32), np.ones((2, 2), np.float32), np.array([3, 5], np.float32)]
+    assert outputs(result, *inputs) == outputs(model, *inputs)
+
+
+def test_unusual_normalizations_stay_beside_the_convolution() -> None:
+    weights = "float[1, 1, 1] w = {0}, float[1] s = {1}, float[1] v = {0}"
+    rows = {
+        "no variance": (21, "y = BatchNormalization <epsilon: float = 0.0> (a, s, s, s, v)"),
+        "a mean for each element": (7, "y = BatchNormalization <spatial: int = 0> (a, s, s, s, s)"),
+        "training by outputs": (9, "y, m, n, o, p = BatchNormalization(a, s, s, s, s)"),
+        "training": (21, "y, m, n = BatchNormalization <training_mode: int = 1> (a, s, s, s, s)"),
+    }
+    for name, (version, node) in rows.items():
+        with row(name):
+            graph = f"g (float[1, 1, 1] x) => (float[1, 1, 1] y) <{weights}> {{ a = Conv(x, w) {node} }}"
+            model = ir.from_proto(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": {version}]> {graph}'))
+            assert op_types(run("onnx.FuseNodes", model)) == ["Conv", "BatchNormalization"]
+
+
+def test_weights_stay_quantized() -> None:
+    text = """g (float[1, 1, 4] x) => (float[1, 1, 4] y) <int8[1, 1, 1] w = {3}, float s = {0.5}, int8 z = {0}> {
+        d = DequantizeLinear(w, s, z) y = Conv(x, d)
+    }"""
+    result = run("onnx.Default", model_of(text))
+    assert op_types(result) == ["DequantizeLinear", "Conv"]
+    assert result.graph.initializers["w"].dtype == ir.DataType.INT8
 
 
 def test_random_part_is_not_constant() -> None:

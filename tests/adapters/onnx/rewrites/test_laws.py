@@ -24,7 +24,20 @@ SHAPES: list[tuple[int, ...]] = [(), (1,), (2,), (4,), (2, 3), (1, 3), (2, 1, 3)
 
 UNARY = ["Abs", "Floor", "Identity", "Neg", "Not", "Relu", "Shape", "Size", "Flatten", "Dropout", "Sign", "Exp"]
 BINARY = ["Add", "And", "Div", "Equal", "Expand", "Less", "Max", "Mul", "Or", "Sub", "Greater", "Mod", "CastLike"]
-OTHERS = ["Cast", "Concat", "Gather", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze", "Where"]
+OTHERS = [
+    "Cast",
+    "Concat",
+    "Gather",
+    "Reshape",
+    "Slice",
+    "Squeeze",
+    "Tile",
+    "Transpose",
+    "Unsqueeze",
+    "Where",
+    "Clip",
+    "Choice",
+]
 REDUCTIONS = ["ReduceMax", "ReduceMin", "ReduceSum", "ArgMax"]
 
 
@@ -159,6 +172,15 @@ def extend(draw: st.DrawFn, draft: Draft) -> None:
         conditions = [name for name, value in draft.values.items() if value.dtype == np.bool_]
         if conditions:
             draft.add("Where", [draw(st.sampled_from(conditions)), first, second])
+    elif operator == "Choice":
+        # Where of a negated condition, which often occurs with values of both signs.
+        draft.add("Less", [first, second])
+        condition = list(draft.values)[-1]
+        draft.add("Not", [condition])
+        draft.add("Where", [list(draft.values)[-1], first, second])
+    elif operator == "Clip":
+        bounds = draw(st.sampled_from([(), (-1,), (0, 1), (1, -1)]))
+        draft.add("Clip", [first, *(draft.constant(np.array(bound, array.dtype)) for bound in bounds)])
     elif operator == "ArgMax":
         draft.add("ArgMax", [first], axis=axis, keepdims=draw(st.integers(0, 1)))
     elif operator in REDUCTIONS:

@@ -38,7 +38,6 @@ def unary(nodes: str, types: str = "float[N, 4] x", result: str = "float[N, 4] y
         "a = Relu(x) b = Concat <axis: int = 0> (a) y = Neg(b)",
         "a = Relu(x) b, mask = Dropout(a) y = Neg(b)",
         "a = Relu(x) b = Relu(a) y = Neg(b)",
-        "a = Relu(x) b = Clip(a) y = Neg(b)",
         "a = Relu(x) t = Transpose(a) b = Transpose(t) y = Neg(b)",
         "a = Relu(x) c = Cast <to: int = 11> (a) b = Cast <to: int = 1> (c) y = Neg(b)",
         (
@@ -89,6 +88,57 @@ def test_slice_that_evaluators_disagree_on_is_kept() -> None:
     weights += ", int64[1] axis = {0}, int64[1] step = {-1}"
     nodes = "s = Slice(c, start, end, axis, step) y = Concat <axis: int = 0> (s, x)"
     assert unary(nodes, "float[N, 3] x", "float[M, 3] y", weights) == ["Slice", "Concat"]
+
+
+def test_clip_without_bounds_is_removed_for_integers_only() -> None:
+    # The default bounds are the lowest and the largest finite number, which infinities exceed.
+    assert unary("a = Abs(x) b = Clip(a) y = Neg(b)", "int32[2] x", "int32[2] y") == ["Abs", "Neg"]
+    assert unary("a = Abs(x) b = Clip(a) y = Neg(b)") == ["Abs", "Clip", "Neg"]
+
+
+def test_where_is_kept_if_signs_of_zeros_matter() -> None:
+    # onnxruntime keeps the sign of a zero of the third operand only.
+    rows = [
+        ("n = Not(c) y = Where(n, x, z)", ["Not", "Where"]),
+        ("n = Not(c) w = Where(n, x, z) y = Exp(w)", ["Where", "Exp"]),
+        ("n = Not(c) a = Abs(x) b = Exp(z) w = Where(n, a, b) y = Neg(w)", ["Abs", "Exp", "Where", "Neg"]),
+        ("w = Where(c, x, x) y = Neg(w)", ["Where", "Neg"]),
+        ("w = Where(c, x, x) y = Softmax(w)", ["Softmax"]),
+    ]
+    for nodes, expected in rows:
+        with row(nodes):
+            assert unary(nodes, "bool[2] c, float[2] x, float[2] z", "float[2] y") == expected
+    assert unary(rows[0][0], "bool[2] c, int32[2] x, int32[2] z", "int32[2] y") == ["Where"]
+
+
+def test_negative_zero_chosen_by_where_is_not_folded() -> None:
+    weights = "bool c = {1}, float a = {0}, float b = {1}"
+    model = model_of(f"g (float[2] x) => (float[2] y) <{weights}> {{ w = Where(c, a, b) y = Add(x, w) }}")
+    assert op_types(run("onnx.Simplify", model)) == ["Add"]
+    model.graph.initializers["a"].const_value = ir.tensor(np.array(-0.0, np.float32), name="a")
+    assert op_types(run("onnx.Simplify", model)) == ["Where", "Add"]
+
+
+def test_squeeze_with_empty_axes_is_kept() -> None:
+    # The reference evaluator removes no axis, onnxruntime all of size 1.
+    nodes = "a = Squeeze(x, none) s = Shape(a) y = Neg(s)"
+    assert unary(nodes, "float[1, 4] x", "int64[N] y", "int64[0] none = {}") == ["Squeeze", "Shape", "Neg"]
+
+
+def test_operand_of_old_maximum_is_not_broadcast() -> None:
+    text = """<ir_version: 4, opset_import: ["": 7]> g (float[3] x, float[1, 3] z) => (float[1, 3] y) {
+        a = Unsqueeze <axes: ints = [0]> (x) y = Max(a, z)
+    }"""
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    assert op_types(run("onnx.Simplify", model)) == ["Unsqueeze", "Max"]
+
+
+def test_element_of_another_domain_is_kept() -> None:
+    model = model_of(
+        "g (float[2] x) => (float[2] y) <int64 i = {0}> { s = local.SequenceConstruct(x) y = SequenceAt(s, i) }",
+        "SequenceConstruct (p) => (q) { n = Neg(p) q = SequenceConstruct(n) }",
+    )
+    assert op_types(run("onnx.Simplify", model)) == ["SequenceConstruct", "SequenceAt"]
 
 
 def test_neutral_number_that_broadcasts_is_kept() -> None:
