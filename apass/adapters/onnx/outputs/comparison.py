@@ -40,7 +40,8 @@ def differences(
     """Return the differences of `right` from `left`, in the order of the outputs.
 
     Identical values have no difference, and NaN equals NaN. Integers and strings have no tolerance. If `rtol` is None,
-    the relative tolerance depends on the type.
+    the relative tolerance depends on the type. It is relative to the largest finite magnitude of the tensor: a sum that
+    is computed in another order is as inexact as its largest terms, even if the result is close to 0.
     """
     if len(left) != len(right):
         return [Difference("outputs", inf, False, f"there are {len(right)} outputs, expected {len(left)}")]
@@ -117,11 +118,14 @@ def _compare_arrays(where: str, left: Any, right: Any, rtol: float | None, atol:
     with np.errstate(all="ignore"):
         same = (first == second) | (np.isnan(first) & np.isnan(second))
         gaps = np.where(same, 0.0, np.nan_to_num(np.abs(first - second), nan=inf, posinf=inf))
-        near = same | np.isclose(second, first, rtol=_rtol(left.dtype) if rtol is None else rtol, atol=atol)
+        magnitudes = np.abs(np.stack([first, second]))
+        scale = float(np.max(magnitudes, initial=0.0, where=np.isfinite(magnitudes)))
+        near = gaps <= atol + (_rtol(left.dtype) if rtol is None else rtol) * scale
     # The integers of ml_dtypes (int4, uint2, ...) have the kind "V".
     is_exact = left.dtype.kind in "biu" or left.dtype.name.startswith(("int", "uint"))
     amount = float(gaps.max(initial=0.0))
-    text = f"output {where!r} differs by up to {amount:g} in {np.count_nonzero(gaps)} of {gaps.size} elements"
+    count = f"{np.count_nonzero(gaps)} of {gaps.size} elements"
+    text = f"output {where!r} differs by up to {amount:.3g} in {count}, where magnitudes reach {scale:.3g}"
     return [Difference(where, amount, bool((same if is_exact else near).all()), text)]
 
 

@@ -43,6 +43,8 @@ def array(*values: Any, dtype: Any = np.float32) -> Any:
     return np.array(values, dtype=dtype)
 
 
+REACH = "where magnitudes reach"
+
 SAME: dict[str, Any] = {
     "numbers": array(1, 2),
     "empty": array(),
@@ -68,14 +70,22 @@ def test_values_equal_only_their_own_kind(name: str) -> None:
 @pytest.mark.parametrize(
     ("left", "right", "text"),
     [
-        (array(1, 2), array(1, 2.5), "output 'y0' differs by up to 0.5 in 1 of 2 elements"),
+        (array(1, 2), array(1, 2.5), f"output 'y0' differs by up to 0.5 in 1 of 2 elements, {REACH} 2.5"),
         (array(1, 2), array(1), "output 'y0' is an array float32[1], expected an array float32[2]"),
         (array(1), array(1, dtype=np.float64), "output 'y0' is an array float64[1], expected an array float32[1]"),
-        (array(np.nan), array(0), "output 'y0' differs by up to inf in 1 of 1 elements"),
-        (array(np.inf), array(-np.inf), "output 'y0' differs by up to inf in 1 of 1 elements"),
-        (array(1, dtype=np.int8), array(2, dtype=np.int8), "output 'y0' differs by up to 1 in 1 of 1 elements"),
+        (array(np.nan), array(0), f"output 'y0' differs by up to inf in 1 of 1 elements, {REACH} 0"),
+        (array(np.inf), array(-np.inf), f"output 'y0' differs by up to inf in 1 of 1 elements, {REACH} 0"),
+        (
+            array(1, dtype=np.int8),
+            array(2, dtype=np.int8),
+            f"output 'y0' differs by up to 1 in 1 of 1 elements, {REACH} 2",
+        ),
         (array("a", dtype=object), array("b", dtype=object), "output 'y0' has different strings"),
-        ([array(1), array(2)], [array(1), array(3)], "output 'y0[1]' differs by up to 1 in 1 of 1 elements"),
+        (
+            [array(1), array(2)],
+            [array(1), array(3)],
+            f"output 'y0[1]' differs by up to 1 in 1 of 1 elements, {REACH} 3",
+        ),
         ([array(1)], [], "output 'y0' is a sequence of 0, expected a sequence of 1"),
         (None, array(1), "output 'y0' is an array float32[1], expected None"),
     ],
@@ -90,7 +100,17 @@ def test_difference_is_described_and_measured(left: Any, right: Any, text: str) 
 def test_reason_is_largest_difference_out_of_tolerance() -> None:
     left, right = (array(1000), array(1), array(5)), (array(1000.001), array(2), array(9))
     verdict = compare(evaluation_of(*left), evaluation_of(*right))
-    assert verdict.reason == "output 'y2' differs by up to 4 in 1 of 1 elements"
+    assert verdict.reason == f"output 'y2' differs by up to 4 in 1 of 1 elements, {REACH} 9"
+
+
+def test_tolerance_is_relative_to_the_largest_magnitude() -> None:
+    # The sum of large terms in another order differs also where the result is close to 0.
+    left = array(1000, 1e-3, np.inf, np.nan)
+    assert status(left, array(1000, 2e-3, np.inf, np.nan)) is Status.EQUAL
+    assert status(left, array(1000, 0.1, np.inf, np.nan)) is Status.DIFFERENT
+    assert status(left, array(1000, 1e-3, 1e30, np.nan)) is Status.DIFFERENT
+    assert status(left, array(1000, 1e-3, np.inf, 0)) is Status.DIFFERENT
+    assert status(array(1e-3), array(2e-3)) is Status.DIFFERENT
 
 
 NEAR = [
@@ -152,7 +172,7 @@ def test_names_of_outputs_are_compared() -> None:
 def test_equal_wrong_outputs_are_an_evaluator_error() -> None:
     verdict = compare(evaluation_of(array(1)), evaluation_of(array(1)), [array(2)])
     assert (verdict.status, verdict.changed) == (Status.WRONG_ALIKE, False)
-    assert verdict.reason == "the evaluator is wrong: output 'y0' differs by up to 1 in 1 of 1 elements"
+    assert verdict.reason == f"the evaluator is wrong: output 'y0' differs by up to 1 in 1 of 1 elements, {REACH} 2"
     assert compare(evaluation_of(array(1)), evaluation_of(array(3)), [array(2)]).status is Status.DIFFERENT
     assert (
         compare(evaluation_of(array(1)), evaluation_of(array(1)), [onnx.numpy_helper.from_array(array(1))]).status
