@@ -52,6 +52,8 @@ class Proof:
     """True if it is proved, False if there is a counterexample, None if neither was found."""
     text: str
     """A short description: the counterexample, or the reason why nothing was found."""
+    proved: tuple[str, ...] = ()
+    """The functions that are proved, if the IR proves functions and others are not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,8 @@ class VerifyOutputsInstrument:
         if proof.equal is not None:
             return Comparison(not proof.equal, proof.text)
         comparison = await compare_outputs(plugin, before, after)
-        return Comparison(comparison.changed, f"{comparison.text}; no proof: {proof.text}")
+        proved = f"; proved for all arguments: {', '.join(proof.proved)}" if proof.proved else ""
+        return Comparison(comparison.changed, f"{comparison.text}{proved}; no proof: {proof.text}")
 
     def run_after_pass_failed(self, mod: Any, info: PassInfo, error: BaseException) -> None:
         """Forget the module."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from apass.adapters.mlir.adapter import ADAPTER, module_from_bytes, module_to_bytecode
+from apass.adapters.mlir.equivalence import prove_equal
 from apass.adapters.mlir.module import MLIRModule
 from apass.adapters.mlir.outputs import compare_outputs
 from apass.core.ir_plugin import IRPlugin
@@ -40,6 +41,7 @@ PLUGIN: Final = IRPlugin(
     default_pipeline="mlir.canonicalize,mlir.cse",
     size=count_operations,
     compare_outputs=compare_outputs,
+    prove_equal=prove_equal,
     separator="// -----",
 )
 """The plug-in of text files."""

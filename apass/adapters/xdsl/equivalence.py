@@ -19,6 +19,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from apass.adapters.xdsl import ADAPTER
 from apass.adapters.xdsl.outputs import is_public, signature
 from apass.core.ir_plugin import Proof
+from apass.errors import AdapterError
 from apass.external.solver import NotEncodedError, counterexample
 
 __all__ = ["search"]
@@ -96,6 +97,8 @@ class _Run:
                 return [_Term(z3.If(holds, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1)), _any_poison(operands))]
             case name if name in _DIVISIONS:
                 return [self.division(name, *operands)]
+            case name if name in _EXTENDED:
+                return _extended(name, *operands)
             case name if name in _CASTS:
                 bits = _CASTS[name](operands[0].bits, _bits(op.results[0].type))
                 return [_Term(bits, operands[0].poison)]
@@ -137,26 +140,33 @@ def search(before: bytes, after: bytes) -> Proof:
         after: the module after.
 
     Raises:
-        NotEncodedError: if a module has something that is not encoded for the solver.
+        NotEncodedError: if a module cannot be read, or the module before has no public functions.
 
     """
-    mods = ADAPTER.loads(before), ADAPTER.loads(after)
+    try:
+        mods = ADAPTER.loads(before), ADAPTER.loads(after)
+    except AdapterError as error:  # from an `mlir-opt` with other dialects
+        raise NotEncodedError(f"xDSL cannot read it: {str(error).partition(chr(10))[0]}") from error
     functions = [{name: func for name, func in ADAPTER.functions(mod) if is_public(func)} for mod in mods]
-    reasons: list[str] = []
+    if not functions[0]:
+        raise NotEncodedError("a module without public functions")
+    reasons: dict[str, str] = {}
     for name, func in functions[0].items():
-        if name not in functions[1]:
-            raise NotEncodedError(f"function {name}, which was removed")
         try:
+            if name not in functions[1]:
+                raise NotEncodedError("it was removed")
             proof = _compared(mods, func, functions[1][name])
         except NotEncodedError as error:
-            proof = Proof(None, str(error))
+            proof = Proof(None, f"not encoded for the solver: {error}")
         if proof.equal is False:
             return Proof(False, f"function {name!r} {proof.text}")
         if proof.equal is None:
-            reasons.append(f"{name} ({proof.text})")
-    if reasons or not functions[0]:
-        raise NotEncodedError(", ".join(reasons) or "a module without public functions")
-    return Proof(True, "proved for all arguments")
+            reasons[name] = proof.text
+    if reasons:
+        proved = tuple(name for name in functions[0] if name not in reasons)
+        return Proof(None, ", ".join(f"{name} ({reason})" for name, reason in reasons.items()), proved)
+    names = f": {', '.join(functions[0])}" if len(functions[0]) > 1 else ""
+    return Proof(True, f"proved for all arguments{names}")
 
 
 def _compared(mods: tuple[ModuleOp, ModuleOp], before: Operation, after: Operation) -> Proof:
@@ -222,6 +232,16 @@ def _binary(name: str, flags: str, lhs: _Term, rhs: _Term) -> _Term:
     return _Term(_BINARY[name](lhs.bits, rhs.bits), z3.Or(*poison))
 
 
+def _extended(name: str, lhs: _Term, rhs: _Term) -> Sequence[_Term]:
+    """Return the lower and the upper bits of an exact result."""
+    combine, extend = _EXTENDED[name]
+    width, poison = lhs.bits.size(), z3.Or(lhs.poison, rhs.poison)
+    exact = combine(extend(width, lhs.bits), extend(width, rhs.bits))
+    # The second result of a sum is the carry, and of a product the upper half.
+    last = width if name == "arith.addui_extended" else 2 * width - 1
+    return [_Term(z3.Extract(width - 1, 0, exact), poison), _Term(z3.Extract(last, width, exact), poison)]
+
+
 def _overflows(name: str, is_signed: bool, lhs: Any, rhs: Any) -> Any:
     """Return whether the exact result differs from that of the width."""
     width = lhs.size()
@@ -281,6 +301,13 @@ _BINARY: Final[Mapping[str, _Binary]] = {
     "arith.maxui": lambda lhs, rhs: z3.If(z3.ULT(lhs, rhs), rhs, lhs),
     "arith.minui": lambda lhs, rhs: z3.If(z3.ULT(lhs, rhs), lhs, rhs),
 }
+
+_EXTENDED: Final[Mapping[str, tuple[_Binary, Callable[[int, Any], Any]]]] = {
+    "arith.addui_extended": (_BINARY["arith.addi"], z3.ZeroExt),
+    "arith.mulsi_extended": (_BINARY["arith.muli"], z3.SignExt),
+    "arith.mului_extended": (_BINARY["arith.muli"], z3.ZeroExt),
+}
+"""The operations with two results, and how their operands are extended."""
 
 _PREDICATES: Final[tuple[_Binary, ...]] = (
     lambda lhs, rhs: lhs == rhs,
