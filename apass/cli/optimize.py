@@ -395,7 +395,8 @@ class _FileRun:
 
     def _can_be_copied(self) -> bool:
         """Return whether the file of the model is all that the result needs."""
-        if self.job.suffix != file_suffix(self.job.target) or not self.format.plugin.copies_unchanged:
+        suffix, plugin = file_suffix(self.job.target), self.format.plugin
+        if self.job.suffix != suffix or not plugin.copies_unchanged or suffix == plugin.text_suffix:
             return False
         return not self.companions
 

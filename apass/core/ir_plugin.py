@@ -129,7 +129,10 @@ class IRPlugin(Generic[ModT]):
     text_suffix: str = ""
     """The suffix with which `load` and the function that saves use a text, for an editor; by default the first one."""
     copies_unchanged: bool = True
-    """Whether the file of a module that does not change is copied; False for text, which is written as `save` does."""
+    """Whether the file of a module that does not change is copied.
+
+    False for text, which `save` prints without the comments of the file. A file with `text_suffix` is never copied.
+    """
 
     def __post_init__(self) -> None:
         """Check the suffixes.

@@ -25,11 +25,12 @@ PLUGIN: Final = IRPlugin(
     suffixes=(".ll",),
     load=load_module,
     save=save_text,
-    default_pipeline="llvm.O2",
+    default_pipeline="llvm.Default",
     size=count_instructions,
     compare_outputs=_compare_outputs,
+    copies_unchanged=False,
 )
 """The plug-in: modules in text files."""
 
-BITCODE: Final = replace(PLUGIN, suffixes=(".bc",), save=save_bitcode)
+BITCODE: Final = replace(PLUGIN, suffixes=(".bc",), save=save_bitcode, copies_unchanged=True)
 """The plug-in of files with bitcode."""

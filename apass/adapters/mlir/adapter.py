@@ -8,14 +8,14 @@ from hashlib import blake2b
 from typing import Final
 
 from apass.adapters.mlir.binary import Request, failure, find_mlir_opt, run_now
-from apass.adapters.mlir.module import MLIRFunction, MLIRModule, indentation_of, indented
+from apass.adapters.mlir.module import MLIRFunction, MLIRModule, indentation_of, indented, print_arguments
 from apass.adapters.mlir.reductions import shrinkings
 from apass.adapters.mlir.structure import Operation, declaration
 from apass.core.adapter import FunctionKind
 from apass.errors import AdapterError, VerifyError
 from apass.util.delta_debugging import Shrinking
 
-__all__ = ["ADAPTER", "MLIRAdapter", "module_from_bytes", "module_to_bytecode", "with_declarations"]
+__all__ = ["ADAPTER", "MLIRAdapter", "module_from_bytes", "module_to_bytecode", "module_to_text", "with_declarations"]
 
 _BYTECODE: Final = b"ML\xefR"
 """The first bytes of MLIR bytecode."""
@@ -168,6 +168,17 @@ def module_from_bytes(data: bytes, source: str = "") -> MLIRModule:
     except UnicodeDecodeError as error:
         raise AdapterError(f"{source or 'the data'} is neither MLIR text in UTF-8 nor MLIR bytecode: {error}") from None
     return MLIRModule(text, source)
+
+
+def module_to_text(mod: MLIRModule) -> bytes:
+    """Return the text that `mlir-opt` prints for a module, without its comments.
+
+    Raises:
+        AdapterError: if the module is invalid.
+        MissingExtraError: if there is no `mlir-opt`.
+
+    """
+    return ADAPTER.dumps(mod) if mod.is_printed else _converted(ADAPTER.dumps(mod), print_arguments(mod), mod.source)
 
 
 def module_to_bytecode(mod: MLIRModule) -> bytes:

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
+from apass.adapters.mlir.binary import LOCAL_SCOPE
 from apass.adapters.mlir.structure import Operation, Structure, parse_structure
 
-__all__ = ["SKIP", "MLIRFunction", "MLIRModule", "indentation_of", "indented"]
+__all__ = ["SKIP", "MLIRFunction", "MLIRModule", "indentation_of", "indented", "print_arguments"]
 
 SKIP: Final = "SkipOptimization"
 """The attribute of functions that passes leave alone."""
@@ -124,3 +125,10 @@ def dedented(text: str, indentation: str) -> str:
 def indented(text: str, indentation: str) -> str:
     """Return the text with its lines indented."""
     return "".join(indentation + line if line.strip() else line for line in text.splitlines(keepends=True))
+
+
+def print_arguments(mod: MLIRModule) -> tuple[str, ...]:
+    """Return the arguments of `mlir-opt` that print a module with its locations and metadata."""
+    if mod.has_locations:
+        return ("--mlir-print-debuginfo",)
+    return () if mod.has_metadata else (LOCAL_SCOPE,)

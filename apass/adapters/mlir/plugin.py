@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from apass.adapters.mlir.adapter import ADAPTER, module_from_bytes, module_to_bytecode
+from apass.adapters.mlir.adapter import ADAPTER, module_from_bytes, module_to_bytecode, module_to_text
 from apass.adapters.mlir.equivalence import prove_equal
 from apass.adapters.mlir.module import MLIRModule
 from apass.adapters.mlir.outputs import compare_outputs
@@ -29,6 +29,10 @@ def count_operations(mod: MLIRModule) -> int:
     return sum(1 for match in _OPERATION.finditer(mod.text) if not match.group().strip().endswith("module"))
 
 
+def _save_text(mod: MLIRModule, path: Path) -> None:
+    path.write_bytes(module_to_text(mod))
+
+
 def _save_bytecode(mod: MLIRModule, path: Path) -> None:
     path.write_bytes(module_to_bytecode(mod))
 
@@ -38,13 +42,15 @@ PLUGIN: Final = IRPlugin(
     module_type=MLIRModule,
     suffixes=(".mlir",),
     load=load,
+    save=_save_text,
     default_pipeline="mlir.canonicalize,mlir.cse",
     size=count_operations,
     compare_outputs=compare_outputs,
     prove_equal=prove_equal,
     separator="// -----",
+    copies_unchanged=False,
 )
 """The plug-in of text files."""
 
-BYTECODE: Final = replace(PLUGIN, suffixes=(".mlirbc",), save=_save_bytecode, separator="")
+BYTECODE: Final = replace(PLUGIN, suffixes=(".mlirbc",), save=_save_bytecode, separator="", copies_unchanged=True)
 """The plug-in of files with bytecode."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from apass.adapters.mlir.binary import LOCAL_SCOPE, Request, failure, find_mlir_opt, run_now
-from apass.adapters.mlir.module import MLIRModule
+from apass.adapters.mlir.binary import Request, failure, find_mlir_opt, run_now
+from apass.adapters.mlir.module import MLIRModule, print_arguments
 from apass.adapters.mlir.structure import Operation, declaration
 from apass.errors import ApassError
 from apass.util.delta_debugging import Shrinking
@@ -51,7 +51,7 @@ def shrinkings(mod: MLIRModule) -> Iterator[Shrinking[MLIRModule]]:
     ):
         yield Shrinking(what, len(indices), _identity_of_nothing(mod, without))
     try:
-        lines = _converted(mod, ("--mlir-print-op-generic", *_scope(mod))).text.splitlines()
+        lines = _converted(mod, ("--mlir-print-op-generic", *print_arguments(mod))).text.splitlines()
     except ApassError:
         # Without `mlir-opt`, or for a text that it cannot parse, the parts above must do.
         return
@@ -177,9 +177,4 @@ def _without_inner(lines: list[str], inner: list[_Inner], removed: frozenset[int
         if index not in gone or (index in placeholders and index not in outer)
     ]
     mod = MLIRModule("\n".join(remaining))
-    return _converted(mod, _scope(mod))
-
-
-def _scope(mod: MLIRModule) -> tuple[str, ...]:
-    """Return the arguments with which a module is printed."""
-    return () if mod.has_metadata else (LOCAL_SCOPE,)
+    return _converted(mod, print_arguments(mod))

@@ -13,7 +13,7 @@ from apass.adapters.mlir.adapter import with_declarations
 from apass.adapters.mlir.binary import LOCAL_SCOPE, Answer, Request, failure, messages, run_request
 from apass.adapters.mlir.catalogue import ROOT
 from apass.adapters.mlir.comparison import same_program
-from apass.adapters.mlir.module import SKIP, MLIRModule
+from apass.adapters.mlir.module import SKIP, MLIRModule, print_arguments
 from apass.adapters.mlir.structure import Operation, parse_structure
 from apass.concurrency.limits import usable_cores
 from apass.core.context import PassContext
@@ -195,10 +195,8 @@ class _Run:
 
     async def _whole(self, mod: MLIRModule, *, is_alone: bool = True) -> MLIRModule:
         """Return the module after the steps, which run in one process."""
-        arguments = [f"--pass-pipeline={pipeline_text(self.steps)}"]
-        if mod.has_locations:
-            arguments.append("--mlir-print-debuginfo")
-        if not is_alone or not (mod.has_locations or mod.has_metadata):
+        arguments = [f"--pass-pipeline={pipeline_text(self.steps)}", *print_arguments(mod)]
+        if not is_alone and LOCAL_SCOPE not in arguments:
             arguments.append(LOCAL_SCOPE)
         if not is_alone or _SERVICE.counts.in_flight:
             arguments.append("--mlir-disable-threading")

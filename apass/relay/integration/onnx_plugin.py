@@ -166,6 +166,7 @@ THROUGH_RELAY: Final[IRPlugin[IRModule]] = replace(
     companions=onnx_companions,
     compare_outputs=_compare_outputs,
     measure=_measure,
+    copies_unchanged=True,
 )
 """The plug-in that reads ONNX files as Relay modules, and writes such modules as ONNX files."""
 

@@ -76,6 +76,7 @@ PLUGIN: Final = IRPlugin(
     size=_count_calls,
     compare_outputs=_compare_outputs,
     prove_equal=_prove_equal,
+    copies_unchanged=False,
 )
 """The plug-in: modules in text files."""
 
