@@ -225,7 +225,9 @@ class LocationPrinter(Printer):
 
     def print_op(self, op: Operation) -> None:
         """Print an operation, with its location if that is known."""
-        with self._debuginfo(op.location):
+        # xDSL prints the location of an argument that has attributes if it prints that of the function.
+        arguments = op.regions[0].blocks[0].args if "arg_attrs" in op.properties and op.regions[0].blocks else ()
+        with self._debuginfo(op.location, *(arg.location for arg in arguments)):
             super().print_op(op)
 
     def print_op_with_default_format(self, op: Operation) -> None:
@@ -285,9 +287,10 @@ class LocationPrinter(Printer):
             super().print_block_argument(arg, print_type)
 
     @contextmanager
-    def _debuginfo(self, location: LocationAttr) -> Generator[None]:
+    def _debuginfo(self, *locations: LocationAttr) -> Generator[None]:
+        """Write locations within the context if one of these is known."""
         outer = self.print_debuginfo
-        self.print_debuginfo = self._has_locations and not isinstance(location, UnknownLoc)
+        self.print_debuginfo = self._has_locations and not all(isinstance(one, UnknownLoc) for one in locations)
         yield
         self.print_debuginfo = outer
 

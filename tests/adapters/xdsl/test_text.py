@@ -10,7 +10,7 @@ from xdsl.printer import Printer
 
 import apass
 from apass.adapters.xdsl import ADAPTER
-from apass.adapters.xdsl.text import new_context, parse_module
+from apass.adapters.xdsl.text import new_context, parse_module, print_module
 from tests.helpers.xdsl_modules import CALLS, SUMS, UNKNOWN, module
 
 LINES = """\
@@ -100,3 +100,19 @@ def test_errors_are_those_of_xdsl(line: str, message: str) -> None:
 """
     with pytest.raises(apass.AdapterError, match=message):
         parse_module(text, "test.mlir")
+
+
+def test_arguments_with_attributes_keep_their_locations() -> None:
+    text = """builtin.module {
+  func.func private @g(%x: i32 {test.name = "x"} loc("a.py":5:7), %y: i32 {test.name = "y"}) {
+    func.return
+  }
+  func.func private @h(%x: i32 {test.name = "x"}) {
+    func.return
+  }
+}
+"""
+    printed = print_module(parse_module(text, "m"))
+    assert 'i32 {test.name = "x"} loc("a.py":5:7)' in printed
+    assert print_module(parse_module(printed, "m")) == printed
+    assert "loc" not in printed.partition("@h")[2]
