@@ -261,6 +261,23 @@ define i32 @g(i32 %x) !dbg !11 {
 """
 """Debug information."""
 
+UNNAMED = r"""
+define internal i32 @0(i32 %x) {
+  %y = mul i32 %x, 1
+  ret i32 %y
+}
+define i32 @"0"(i32 %x) {
+  %y = mul i32 %x, 1
+  ret i32 %y
+}
+define i32 @"a\22b"(i32 %x) {
+  %y = mul i32 %x, 1
+  %r = call i32 @0(i32 %y)
+  ret i32 %r
+}
+"""
+"""Functions without a name, with a name of digits, and with one that is escaped."""
+
 TEXTS = {
     "sum": HEAD + SUM,
     "symbols": HEAD + SYMBOLS,

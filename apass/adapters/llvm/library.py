@@ -10,6 +10,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any, Final
 
+from apass.adapters.llvm.skeleton import defined_names
 from apass.errors import AdapterError, MissingExtraError, VerifyError
 
 try:
@@ -169,8 +170,11 @@ def run_on_functions(
     builder = _builder(ref, level, tuning or {})
     manager = add(llvm.create_new_function_pass_manager, builder)
     chosen = set(names)
-    for function in list(ref.functions):
-        if not function.is_declaration and function.name in chosen:
+    # In the order of the text, because llvmlite knows neither the numbers of functions without a name nor the escapes
+    # of names.
+    definitions = [function for function in ref.functions if not function.is_declaration]
+    for function, name in zip(definitions, defined_names(text), strict=True):
+        if name in chosen:
             manager.run(function, builder)
     return text_of(ref)
 

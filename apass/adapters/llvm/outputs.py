@@ -25,7 +25,7 @@ from apass.adapters.llvm.checked_source import LIFETIME, MEMORY, SCALARS, Checks
 from apass.adapters.llvm.library import llvm, parse
 from apass.adapters.llvm.module import Module
 from apass.adapters.llvm.reductions import Block, blocks_of
-from apass.adapters.llvm.skeleton import TOKEN, plain_name, tokens
+from apass.adapters.llvm.skeleton import TOKEN, rename, tokens
 from apass.concurrency.processes.pool import run_in_worker
 from apass.core.ir_plugin import Comparison
 
@@ -318,9 +318,13 @@ async def _results(
     source: str, token: str, signature: Signature, rows: Sequence[Sequence[float]], take: str | None = None
 ) -> Sequence[float | None] | None:
     """Return the results; None if the process dies or takes too long."""
+    # Functions without a name have no symbol, and names in quotes may have escapes.
+    odd = {name for name in tokens(source) if name[0] == "@" and (name[1] == '"' or name[1:].isdigit())}
+    names = {name: f"@apass.symbol.{index}" for index, name in enumerate(sorted(odd))}
+    symbol = names.get(token, token).removeprefix("@")
     with move_on_after(SECONDS):
         try:
-            return await run_in_worker(run_function, source, plain_name(token), signature.types, rows, take)
+            return await run_in_worker(run_function, rename(source, names), symbol, signature.types, rows, take)
         except BrokenWorkerProcess:
             return None
     return None

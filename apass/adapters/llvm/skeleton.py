@@ -10,7 +10,18 @@ from typing import Final
 
 from apass.errors import AdapterError
 
-__all__ = ["NODES", "TOKEN", "Skeleton", "closure", "declaration", "plain_name", "rename", "split", "tokens"]
+__all__ = [
+    "NODES",
+    "TOKEN",
+    "Skeleton",
+    "closure",
+    "declaration",
+    "defined_names",
+    "plain_name",
+    "rename",
+    "split",
+    "tokens",
+]
 
 TOKEN: Final = re.compile(r'[@$%]?"[^"]*"|[@$%][-A-Za-z0-9$._]+|[#!][0-9]+')
 """A name with its sigil, the number of an attribute group or of a metadata node, or a quoted text."""
@@ -42,10 +53,18 @@ def rename(text: str, names: Mapping[str, str]) -> str:
 def plain_name(token: str) -> str:
     """Return the name of a global symbol without sigil and quotes.
 
-    >>> plain_name("@f"), plain_name('@"a b"')
-    ('f', 'a b')
+    A name of digits keeps its quotes, because `@0` is a function without a name.
+
+    >>> plain_name("@f"), plain_name('@"a b"'), plain_name("@0"), plain_name('@"0"')
+    ('f', 'a b', '0', '"0"')
     """
-    return token[2:-1] if token[1:2] == '"' else token[1:]
+    return token[2:-1] if token[1:2] == '"' and not token[2:-1].isdigit() else token[1:]
+
+
+def defined_names(text: str) -> list[str]:
+    """Return the names of the functions with a body, in the order of a text."""
+    headers = [line for line in text.splitlines() if line.startswith("define ")]
+    return [plain_name(next(token for token in tokens(header) if token[0] == "@")) for header in headers]
 
 
 class Skeleton:

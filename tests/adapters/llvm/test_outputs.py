@@ -10,7 +10,7 @@ from apass.adapters.llvm import Module
 from apass.adapters.llvm.checked_source import Checks
 from apass.adapters.llvm.outputs import Signature, compare_outputs, run_function, runnable, source_text
 from apass.adapters.llvm.skeleton import plain_name
-from tests.helpers.llvm_modules import TEXTS
+from tests.helpers.llvm_modules import TEXTS, UNNAMED
 from tests.helpers.rows import row
 
 pytestmark = pytest.mark.anyio
@@ -489,3 +489,9 @@ async def test_functions_without_defined_inputs_do_not_count() -> None:
         False,
         "outputs not compared: none of 1 functions has a defined result",
     )
+
+
+async def test_functions_with_unusual_names_are_compared() -> None:
+    mod = Module.parse(UNNAMED)
+    result = await apass.get_pass("llvm.InstCombine")(mod)
+    assert (await compare_outputs(mod, result)).text == "outputs equal: 2 of 3 functions ran on up to 8 inputs each"

@@ -9,7 +9,7 @@ from apass.adapters.llvm import ADAPTER, Module
 from apass.adapters.llvm.library import llvm
 from apass.adapters.llvm.passes import LEFT_OUT, PIPELINES
 from apass.adapters.llvm.passes.table import PassEntry, function_passes, module_passes
-from tests.helpers.llvm_modules import TEXTS, by_function, by_itself, module
+from tests.helpers.llvm_modules import TEXTS, UNNAMED, by_function, by_itself, module
 from tests.helpers.rows import row
 
 ALL = {**function_passes(), **module_passes()}
@@ -73,3 +73,19 @@ def test_functions_for_debugging_keep_their_attributes(level: str) -> None:
     mod = Module.parse("define i32 @f(i32 %x) optdebug {\n  %y = add i32 %x, 0\n  ret i32 %y\n}\n")
     result = apass.run(f"llvm.{level},llvm.Verifier", mod)
     assert "optsize" not in result.text
+
+
+def test_functions_with_unusual_names_are_optimized() -> None:
+    mod = Module.parse(UNNAMED)
+    assert list(mod.functions) == ["0", '"0"', r"a\22b"]
+    for context in (None, by_function()):
+        with row(context):
+            assert "mul" not in apass.run("llvm.InstCombine", mod, context=context).text
+
+
+def test_default_pipeline_follows_the_level_of_the_context() -> None:
+    mod = module("sum")
+    for level in range(5):
+        with row(level):
+            result = apass.run("llvm.Default", mod, context=apass.PassContext(opt_level=level))
+            assert result.text == apass.run(f"llvm.O{min(level, 3)}", mod).text

@@ -20,11 +20,20 @@ from apass.core.context import PassContext, waiting_for
 from apass.core.executor import in_executor
 from apass.core.info import PassInfo
 from apass.errors import AdapterError
-from apass.passes.base import ModulePass
+from apass.passes.base import ModulePass, Pass
+from apass.passes.combinator import Combinator
 from apass.passes.function_pass import FunctionPass
-from apass.passes.registry import provide_pass
+from apass.passes.registry import get_pass, provide_pass
 
-__all__ = ["LEFT_OUT", "PIPELINES", "LLVMFunctionPass", "LLVMModulePass", "PassEntry", "VerifierPass"]
+__all__ = [
+    "LEFT_OUT",
+    "PIPELINES",
+    "DefaultPipeline",
+    "LLVMFunctionPass",
+    "LLVMModulePass",
+    "PassEntry",
+    "VerifierPass",
+]
 
 R = TypeVar("R")
 
@@ -40,6 +49,9 @@ PIPELINES: Final[Mapping[str, tuple[int, str]]] = {
     "Oz": (2, "minsize optsize"),
 }
 """The level of each pipeline of LLVM, and the attributes that functions get first."""
+
+MAX_LEVEL: Final = 3
+"""The highest level of LLVM."""
 
 _THREADS: RunVar[CapacityLimiter] = RunVar("apass_llvm_threads")
 
@@ -213,6 +225,25 @@ class LLVMModulePass(ModulePass[Module]):
         return mod if after == before else Module.of_printed(after)
 
 
+class DefaultPipeline(Combinator[Module]):
+    """Runs the pipeline of LLVM for the level of the context, `-O` on the command line.
+
+    Levels above 3 run `llvm.O3`.
+    """
+
+    def __init__(self) -> None:
+        pipelines = [get_pass(f"{PREFIX}O{level}") for level in range(MAX_LEVEL + 1)]
+        super().__init__(pipelines, {}, 0, f"{PREFIX}Default", None)
+
+    def branches(self) -> Sequence[Sequence[Pass[Module]]]:
+        """Return the pipelines, of which one runs."""
+        return [(pipeline,) for pipeline in self.passes]
+
+    async def transform(self, mod: Module, ctx: PassContext) -> Module:
+        """Run one pipeline."""
+        return await self.passes[min(ctx.opt_level, MAX_LEVEL)](mod)
+
+
 class VerifierPass(ModulePass[Module]):
     """Check a module with LLVM's verifier; an invalid one raises VerifyError."""
 
@@ -341,6 +372,8 @@ def _register_all() -> None:
         return VerifierPass(PassInfo(0, f"{PREFIX}Verifier"))
 
     provide_pass(f"{PREFIX}FunctionSimplification", options=[level_option, *_TUNING], doc=doc)(simplification)
+    doc = "Run `llvm.O0` to `llvm.O3`, by the level of the context (`-O` on the command line)."
+    provide_pass(f"{PREFIX}Default", doc=doc)(DefaultPipeline)
     provide_pass(f"{PREFIX}Verifier", doc="Check a module with LLVM's verifier.")(verifier)
 
 
