@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Final
 
-from apass.adapters.mlir.binary import Request, failure, find_mlir_opt, run_now
+from apass.adapters.mlir.binary import BYTECODE, Request, failure, find_mlir_opt, run_now
 from apass.adapters.mlir.module import MLIRFunction, MLIRModule, indentation_of, indented, print_arguments
 from apass.adapters.mlir.reductions import shrinkings
 from apass.adapters.mlir.structure import Operation, declaration
@@ -16,9 +16,6 @@ from apass.errors import AdapterError, VerifyError
 from apass.util.delta_debugging import Shrinking
 
 __all__ = ["ADAPTER", "MLIRAdapter", "module_from_bytes", "module_to_bytecode", "module_to_text", "with_declarations"]
-
-_BYTECODE: Final = b"ML\xefR"
-"""The first bytes of MLIR bytecode."""
 
 
 class MLIRAdapter:
@@ -160,7 +157,7 @@ def module_from_bytes(data: bytes, source: str = "") -> MLIRModule:
         MissingExtraError: if the data is bytecode and there is no `mlir-opt`.
 
     """
-    if data.startswith(_BYTECODE):
+    if data.startswith(BYTECODE):
         # In local scope, the data of resources would be lost.
         data = _converted(data, (), source or "MLIR bytecode")
     try:

@@ -6,7 +6,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from signal import Signals
 from tempfile import TemporaryDirectory
@@ -18,6 +18,7 @@ from apass.concurrency.processes.command import complete_process
 from apass.errors import AdapterError, HelperError, MissingExtraError
 
 __all__ = [
+    "BYTECODE",
     "LOCAL_SCOPE",
     "TIME_LIMIT",
     "Answer",
@@ -31,6 +32,9 @@ __all__ = [
     "run_now",
     "run_request",
 ]
+
+BYTECODE: Final = b"ML\xefR"
+"""The first bytes of MLIR bytecode."""
 
 VARIABLE: Final = "APASS_MLIR_OPT"
 """The environment variable that names the program."""
@@ -77,6 +81,8 @@ class Request:
     """The module, as text or as bytecode."""
     time_limit: float = TIME_LIMIT
     """Seconds, after which the process is killed."""
+    text_after: str = ""
+    """The pass after which the text of the module is returned too, beside its bytecode; empty for the text alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +95,8 @@ class Answer:
     """The exit status; negative for a signal."""
     printed: str
     """What the program printed to standard output and standard error."""
+    text: str = ""
+    """The text of the module after the last pass named `Request.text_after`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +191,7 @@ async def run_request(request: Request) -> Answer:
                 process = await complete_process(_command(request, output), request.data)
             except OSError as error:
                 raise _cannot_start(request.program, error) from error
-            return _answer(output, process)
+            return replace(_answer(output, process), text=_text_after(output) if request.text_after else "")
     raise _took_too_long(request)
 
 
@@ -213,7 +221,20 @@ def run_now(request: Request) -> Answer:
 
 
 def _command(request: Request, output: Path) -> list[str]:
-    return [str(request.program), *extra_arguments(), *request.arguments, "-", "-o", str(output)]
+    both = (
+        ("--emit-bytecode", f"--mlir-print-ir-after={request.text_after}", f"--mlir-print-ir-tree-dir={output.parent}")
+        if request.text_after
+        else ()
+    )
+    return [str(request.program), *extra_arguments(), *request.arguments, *both, "-", "-o", str(output)]
+
+
+def _text_after(output: Path) -> str:
+    """Return the last text in the tree of files beside the output."""
+    # The names of the files begin with the number of the pass, such as `builtin_module_no-symbol-name/12_cse.mlir`.
+    files = sorted(output.parent.glob("*/*.mlir"), key=lambda path: int(path.name.partition("_")[0]))
+    # The first line names the pass, and an empty line follows.
+    return files[-1].read_text("utf-8").partition("\n")[2].removesuffix("\n") if files else ""
 
 
 def _answer(output: Path, process: "subprocess.CompletedProcess[bytes]") -> Answer:
@@ -283,7 +304,8 @@ def failure(answer: Answer, request: Request, source: str) -> AdapterError | Hel
     first = errors[0]
     text = f"{program}: {first.text}"
     if first.line is not None:
-        lines = request.data.decode(errors="replace").splitlines()
+        # The lines of a module in bytecode are those of a text before it.
+        lines = [] if request.data.startswith(BYTECODE) else request.data.decode(errors="replace").splitlines()
         place = f"{source or '<module>'}:{first.line}" + (f":{first.column}" if first.column else "")
         text += f"\n  at {place}"
         if first.line <= len(lines):

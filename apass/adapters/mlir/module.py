@@ -69,6 +69,17 @@ class MLIRModule:
     is_printed: bool = field(default=False, compare=False, repr=False)
     """Whether `mlir-opt` printed the text, so that equal programs have equal texts."""
 
+    bytecode: bytes = field(default=b"", compare=False, repr=False)
+    """The module in MLIR bytecode, if a pass returned it.
+
+    The next pass reads it. `mlir-opt` cannot read everything that it prints, such as `bind()` of an `acc.routine`.
+    """
+
+    @property
+    def data(self) -> bytes:
+        """What `mlir-opt` reads: the bytecode, or else the text in UTF-8."""
+        return self.bytecode or self.text.encode("utf-8", "surrogatepass")
+
     @cached_property
     def structure(self) -> Structure:
         """The top-level operations."""
@@ -97,11 +108,11 @@ class MLIRModule:
         """Return a module with other operations."""
         return MLIRModule(Structure(self.structure.head, parts, self.structure.tail).text())
 
-    def __getstate__(self) -> tuple[str, str, bool]:
-        return self.text, self.source, self.is_printed
+    def __getstate__(self) -> tuple[str, str, bool, bytes]:
+        return self.text, self.source, self.is_printed, self.bytecode
 
-    def __setstate__(self, state: tuple[str, str, bool]) -> None:
-        for name, value in zip(("text", "source", "is_printed"), state, strict=True):
+    def __setstate__(self, state: tuple[str, str, bool, bytes]) -> None:
+        for name, value in zip(("text", "source", "is_printed", "bytecode"), state, strict=True):
             object.__setattr__(self, name, value)
 
 
@@ -128,7 +139,7 @@ def indented(text: str, indentation: str) -> str:
 
 
 def print_arguments(mod: MLIRModule) -> tuple[str, ...]:
-    """Return the arguments of `mlir-opt` that print a module with its locations and metadata."""
+    """Return the arguments that print a module with its locations and metadata."""
     if mod.has_locations:
         return ("--mlir-print-debuginfo",)
     return () if mod.has_metadata else (LOCAL_SCOPE,)

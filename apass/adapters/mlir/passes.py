@@ -12,7 +12,7 @@ from apass.adapters.mlir.catalogue import Catalogue, OptionEntry, PassEntry, cat
 from apass.adapters.mlir.module import MLIRModule
 from apass.adapters.mlir.pipelines import PREFIX, RunReproducer, has_balanced_braces, parse_mlir_pipeline
 from apass.adapters.mlir.reviews import PASSES, reviews_of
-from apass.adapters.mlir.running import Step, run_steps
+from apass.adapters.mlir.running import NOTHING, Step, run_steps
 from apass.core.context import PassContext
 from apass.core.info import PassInfo
 from apass.errors import AdapterError, PassDefinitionError
@@ -53,13 +53,21 @@ class MLIRPass(ModulePass[MLIRModule]):
         info: level and name of the pass.
         version: the version of the program, which cached results depend on.
         time_limit: seconds that the process may take.
+        hands_over: whether a result has its bytecode as well, for the next pass. The program needs the pass `NOTHING`.
 
     """
 
     cacheable: bool | Literal["module"] = True
 
     def __init__(
-        self, program: Path | str, steps: Sequence[Step], info: PassInfo, version: str, time_limit: float = TIME_LIMIT
+        self,
+        program: Path | str,
+        steps: Sequence[Step],
+        info: PassInfo,
+        version: str,
+        time_limit: float = TIME_LIMIT,
+        *,
+        hands_over: bool = False,
     ) -> None:
         self.info = info
         self.version = version
@@ -69,6 +77,8 @@ class MLIRPass(ModulePass[MLIRModule]):
         """The passes in the pipeline of `mlir-opt`."""
         self.time_limit = time_limit
         """Seconds that the process may take."""
+        self.hands_over = hands_over
+        """Whether a result has its bytecode as well."""
 
     merges: bool = True
 
@@ -102,7 +112,8 @@ class MLIRPass(ModulePass[MLIRModule]):
             converter = known.get(kind) or known.get(kind.partition(".")[0])
             hint = f"; convert it with {converter}" if converter else ""
             raise AdapterError(f"pass {self.info.name!r} takes an MLIRModule, got {kind}{hint}")
-        return run_steps(Path(self.program), self.steps, mod, ctx, self.time_limit, self.info.name)
+        program, name = Path(self.program), self.info.name
+        return run_steps(program, self.steps, mod, ctx, self.time_limit, name, hands_over=self.hands_over)
 
 
 def _register(program: Path, catalogue: Catalogue, entry: PassEntry) -> None:
@@ -110,6 +121,7 @@ def _register(program: Path, catalogue: Catalogue, entry: PassEntry) -> None:
     name = f"{PREFIX}{entry.name}"
     options = {_identifier(option.name): option for option in entry.options}
     reviews = reviews_of(entry.name)
+    hands_over = any(known.name == NOTHING.name for known in catalogue.passes)
     parameters = [
         *(reviewed(_parameter(key, option), reviews) for key, option in options.items()),
         inspect.Parameter("anchor", inspect.Parameter.KEYWORD_ONLY, default=entry.anchor, annotation=str),
@@ -124,7 +136,7 @@ def _register(program: Path, catalogue: Catalogue, entry: PassEntry) -> None:
                 f"option 'anchor' of pass {name!r} must be an operation, or several as in "
                 f"'gpu.module/gpu.func'; got {anchor!r}"
             )
-        pass_ = MLIRPass(program, [step], PassInfo(0, name), catalogue.version, time_limit)
+        pass_ = MLIRPass(program, [step], PassInfo(0, name), catalogue.version, time_limit, hands_over=hands_over)
         pass_.outside = PASSES.get(entry.name)
         return pass_
 

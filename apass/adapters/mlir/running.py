@@ -22,7 +22,7 @@ from apass.core.remarks import Remark
 from apass.core.run import current_module_name
 from apass.external import Policy, Service
 
-__all__ = ["FUNCTION", "Step", "ask", "pipeline_text", "run_steps"]
+__all__ = ["FUNCTION", "NOTHING", "Step", "ask", "pipeline_text", "run_steps"]
 
 FUNCTION: Final = "func.func"
 """The anchor of passes whose functions are distributed among processes."""
@@ -89,6 +89,15 @@ class Step:
     anchor: str = ROOT
     """The operation that it runs on; `/` separates nested operations."""
 
+    @property
+    def name(self) -> str:
+        """The name of the pass."""
+        return self.text.partition("{")[0]
+
+
+NOTHING: Final = Step("composite-fixed-point-pass{max-iterations=1 pipeline=apass.nothing(cse)}")
+"""A pass without effect, after which `mlir-opt` writes the text of the module to a file."""
+
 
 def pipeline_text(steps: Sequence[Step]) -> str:
     """Return the pipeline for `mlir-opt --pass-pipeline`.
@@ -107,12 +116,21 @@ def pipeline_text(steps: Sequence[Step]) -> str:
 
 
 async def run_steps(
-    program: Path, steps: Sequence[Step], mod: MLIRModule, ctx: PassContext, time_limit: float, label: str
+    program: Path,
+    steps: Sequence[Step],
+    mod: MLIRModule,
+    ctx: PassContext,
+    time_limit: float,
+    label: str,
+    *,
+    hands_over: bool = False,
 ) -> MLIRModule:
     """Return the module after the steps, or `mod` if nothing changed.
 
     Consecutive steps run in one process. If there are enough functions, those that are anchored on functions run in
     several processes, each with a part of the functions and declarations of the others.
+
+    With `hands_over`, a result of one process has its bytecode as well, for the next pass.
 
     Raises:
         AdapterError: if a step fails.
@@ -121,7 +139,7 @@ async def run_steps(
     """
     result = mod
     for segment in _segments(steps, mod):
-        run = _Run(program, segment, ctx, time_limit, label)
+        run = _Run(program, segment, ctx, time_limit, label, hands_over=hands_over)
         result = await run.on(result)
     return mod if _is_unchanged(mod, result) else result
 
@@ -161,7 +179,17 @@ def _is_worth_splitting(mod: MLIRModule) -> bool:
 class _Run:
     """One run of some steps."""
 
-    def __init__(self, program: Path, steps: Sequence[Step], ctx: PassContext, time_limit: float, label: str) -> None:
+    def __init__(
+        self,
+        program: Path,
+        steps: Sequence[Step],
+        ctx: PassContext,
+        time_limit: float,
+        label: str,
+        *,
+        hands_over: bool = False,
+    ) -> None:
+        self.hands_over = hands_over
         self.program = program
         self.steps = steps
         self.ctx = ctx
@@ -195,15 +223,22 @@ class _Run:
 
     async def _whole(self, mod: MLIRModule, *, is_alone: bool = True) -> MLIRModule:
         """Return the module after the steps, which run in one process."""
-        arguments = [f"--pass-pipeline={pipeline_text(self.steps)}", *print_arguments(mod)]
+        # The bytecode is for the next pass, and the text for the code between. Bytecode has no name of a file, so text
+        # with locations is handed over as it is.
+        has_both = self.hands_over and is_alone and not mod.has_locations
+        steps = (*self.steps, NOTHING) if has_both else self.steps
+        arguments = [f"--pass-pipeline={pipeline_text(steps)}", *print_arguments(mod)]
         if not is_alone and LOCAL_SCOPE not in arguments:
             arguments.append(LOCAL_SCOPE)
         if not is_alone or _SERVICE.counts.in_flight:
             arguments.append("--mlir-disable-threading")
-        request = Request(self.program, tuple(arguments), mod.text.encode("utf-8", "surrogatepass"), self.time_limit)
+        data = mod.data if is_alone else mod.text.encode("utf-8", "surrogatepass")
+        request = Request(self.program, tuple(arguments), data, self.time_limit, NOTHING.name if has_both else "")
         answer = await ask(request, self.ctx, mod.source)
         if answer.printed:
             self._report(answer.printed)
+        if answer.text:
+            return MLIRModule(answer.text, mod.source, is_printed=True, bytecode=answer.data)
         text = answer.data.decode()
         if mod.has_locations and mod.source.isprintable() and not set('"\\').intersection(mod.source):
             # `mlir-opt` names the file that it reads in the locations of operations that have none.

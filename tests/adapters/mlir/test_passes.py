@@ -1,5 +1,6 @@
 """The passes of `mlir-opt`: options, anchors, results, failures and processes."""
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,15 @@ def test_options_have_types_defaults_and_anchors() -> None:
     }
     with pytest.raises(apass.PipelineSyntaxError, match="tile_size"):
         apass.parse_pipeline("mlir.affine-loop-tile{tile_size=large}")
+
+
+@pytest.mark.anyio
+async def test_passes_hand_bytecode_over() -> None:
+    # `mlir-opt` prints `bind()` for this routine, and crashes when it reads that.
+    text = "func.func @worker() {\n  return\n}\nacc.routine @r func(@worker) bind(2 : i64)\n"
+    mod = MLIRModule(text, "m.mlir")
+    for name in ("canonicalize", "cse", "symbol-dce"):
+        mod = await apass.get_pass(f"mlir.{name}")(mod)
+    assert mod.text == mlir_opt(text, "builtin.module(canonicalize,cse,symbol-dce)")
+    assert mod.bytecode.startswith(b"ML")
+    assert pickle.loads(pickle.dumps(mod)).bytecode == mod.bytecode
