@@ -9,6 +9,7 @@ import anyio
 from anyio import from_thread
 
 from apass.adapters.tvm.adapter import ADAPTER
+from apass.adapters.tvm.ambient import ambient, captured
 from apass.adapters.tvm.concurrency import is_concurrent, is_local
 from apass.adapters.tvm.execution import CONFIG_PREFIX, current_call, run_in_thread, run_plain
 from apass.adapters.tvm.grouping import Step, part_of, run_steps
@@ -38,6 +39,10 @@ class _OfTVM(Pass[IRModule], init=False):
     def all_names(self) -> tuple[str, ...]:
         """The names that select the pass, with that of TVM."""
         return tuple(dict.fromkeys([*super().all_names, str(self.target.info.name)]))
+
+    def own_cache_key(self, ctx: PassContext) -> str | None:
+        """Return None if the result depends on an ambient context or target of TVM."""
+        return super().own_cache_key(ctx) if ambient().is_empty() else None
 
     def merged_with(self, following: Sequence[Pass[IRModule]]) -> "_MergedPass | None":
         """Return a pass that runs all of them in a few calls of threads.
@@ -121,11 +126,12 @@ class TVMFunctionPass(_OfTVM, FunctionPass[IRModule, BaseFunc]):
 
         """
         check_module(self.info.name, mod)
-        if not self.is_observed():
-            # Any error: each function then runs alone, and the one that fails raises its own.
-            with suppress(Exception):
-                return await run_steps([_step(self)], mod, ctx)
-        return await super().transform(mod, ctx)
+        with captured(self.info.name, ctx):
+            if not self.is_observed():
+                # Any error: each function then runs alone, and the one that fails raises its own.
+                with suppress(Exception):
+                    return await run_steps([_step(self)], mod, ctx)
+            return await super().transform(mod, ctx)
 
     def transform_function(self, func: BaseFunc, mod: IRModule, ctx: PassContext) -> BaseFunc:
         """Run the pass on a module of `func`, and of what it may call.
@@ -161,7 +167,8 @@ class _MergedPass(ModulePass[IRModule]):
         check_module(self.info.name, mod)
         # TVM itself selects the passes inside of a pass.
         expect_pass_names(ctx.disabled_pass | ctx.required_pass)
-        return await run_steps(self._steps, mod, ctx)
+        with captured(self.info.name, ctx):
+            return await run_steps(self._steps, mod, ctx)
 
 
 def _step(pass_: _OfTVM) -> Step:

@@ -17,6 +17,7 @@ import anyio
 from anyio import from_thread, to_thread
 
 from apass.adapters.tvm.adapter import ADAPTER
+from apass.adapters.tvm.ambient import ambient, captured
 from apass.adapters.tvm.library import IRModule, short_reason, tvm
 from apass.concurrency.limits import NO_LIMIT, Slots, usable_cores
 from apass.core.changes import without_changes
@@ -84,7 +85,8 @@ async def run_in_thread(target: Any, mod: IRModule, ctx: PassContext, *, exclusi
     # TVM itself selects the passes inside of the pass.
     expect_pass_names(ctx.disabled_pass | ctx.required_pass)
     async with _slot(exclusive):
-        return await Call(target, mod, ctx, exclusive=exclusive).run()
+        with captured(str(target.info.name), ctx):
+            return await Call(target, mod, ctx, exclusive=exclusive).run()
 
 
 async def call_in_thread(function: Callable[[], R], ctx: PassContext, *, exclusive: bool) -> R:
@@ -147,20 +149,23 @@ def _exclusive(exclusive: bool) -> AbstractContextManager[Any]:
 def _mirrored(ctx: PassContext, instruments: list[Any]) -> Generator[None]:
     """Enter a `PassContext` of TVM in this thread.
 
-    Level, selection and config are those of `ctx`. A name such as `tvm.relax.FoldConstant` is that of TVM's pass
-    too. The target of the option `tvm.target` is entered as well.
+    Level, selection and config are those of `ctx`, with the selection and config of TVM's ambient context. A name such
+    as `tvm.relax.FoldConstant` is that of TVM's pass too. The target of the option `tvm.target` is entered as well, or
+    else the ambient one.
     """
-    options = {
+    outer = ambient()
+    own = {
         key.removeprefix(CONFIG_PREFIX): value
         for key, value in ctx.config.items()
         if key.startswith(CONFIG_PREFIX) and key != TARGET and value is not None
     }
+    required, disabled = ctx.required_pass | outer.required, ctx.disabled_pass | outer.disabled
     name = ctx.config.get(TARGET)
     try:
         mirrored = tvm.transform.PassContext(
-            ctx.opt_level, _names(ctx.required_pass), _names(ctx.disabled_pass), instruments, options
+            ctx.opt_level, _names(required), _names(disabled), instruments, {**outer.config, **own}
         )
-        target = nullcontext() if name is None else tvm.target.Target(name)
+        target = (outer.target or nullcontext()) if name is None else tvm.target.Target(name)
     except Exception as error:  # TVM raises errors of many types
         raise AdapterError(f"TVM rejects the context: {short_reason(error)}") from None
     with mirrored, target:
@@ -179,12 +184,15 @@ def _names(names: Iterable[str]) -> list[str]:
 def call(target: Any, mod: IRModule) -> IRModule:
     """Return the result of a pass of TVM, called in TVM's context of this thread.
 
-    If it is a function pass, functions with a true `SkipOptimization` stay as they are.
+    If it is a function pass, functions with a true `SkipOptimization` stay as they are. A pass that TVM's ambient
+    context disables returns the module.
 
     Raises:
         AdapterError: for any error of TVM.
 
     """
+    if str(target.info.name) in ambient().disabled:
+        return mod
     try:
         result = target(mod)
     except ApassError:

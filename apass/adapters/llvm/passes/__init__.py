@@ -226,7 +226,7 @@ class LLVMModulePass(ModulePass[Module]):
 
 
 class DefaultPipeline(Combinator[Module]):
-    """Runs the pipeline of LLVM for the level of the context, `-O` on the command line.
+    """Runs the pipeline of LLVM for the level of the context, the option `-O`.
 
     Levels above 3 run `llvm.O3`.
     """
