@@ -59,6 +59,7 @@ __all__ = [
     "VerifyError",
     "WorkerLostError",
     "did_you_mean",
+    "has_suggestion",
 ]
 
 
@@ -379,8 +380,12 @@ _LONGEST_COMPARED: Final = 100
 _LISTED: Final = 5
 """Maximum number of names in a message."""
 
+_SUGGESTION: Final = "; did you mean "
 
-def did_you_mean(name: str, candidates: Iterable[str], *, listing: str = "", lister: str = "") -> str:
+
+def did_you_mean(
+    name: str, candidates: Iterable[str], *, listing: str = "", lister: str = "", has_prefix: bool = False
+) -> str:
     """Return `"; did you mean 'X'?"` for the candidate nearest to `name`.
 
     If no candidate is similar, return `listing` followed by the candidates. Of more than six, return the five nearest
@@ -391,6 +396,8 @@ def did_you_mean(name: str, candidates: Iterable[str], *, listing: str = "", lis
         candidates: the known names.
         listing: the words before the list.
         lister: the command or the call that lists all names, for a list that is cut.
+        has_prefix: whether names may have the prefix of an IR, such as `onnx.`. If candidates have that of `name`, only
+            these are suggested.
 
     >>> did_you_mean("FoldConstnat", ["FoldConstant", "Inline"])
     "; did you mean 'FoldConstant'?"
@@ -400,12 +407,16 @@ def did_you_mean(name: str, candidates: Iterable[str], *, listing: str = "", lis
     '; known: a, b, c, d, e and 2 more; list_passes() lists all'
 
     """
-    by_folded = {candidate.casefold(): candidate for candidate in candidates}
-    folded = name.casefold()
+    candidates, (prefix, dot, _) = list(candidates), name.partition(".")
+    of_prefix = [candidate for candidate in candidates if candidate.startswith(prefix + dot)]
+    # The prefix is left out of the comparison, because it would make unlike names similar.
+    candidates, start = (of_prefix, len(prefix + dot)) if has_prefix and dot and of_prefix else (candidates, 0)
+    by_folded = {candidate[start:].casefold(): candidate for candidate in candidates}
+    folded = name[start:].casefold()
     comparable = sorted(key for key in by_folded if max(len(key), len(folded)) <= _LONGEST_COMPARED)
     near = difflib.get_close_matches(folded, comparable, n=1)
     if near:
-        return f"; did you mean {by_folded[near[0]]!r}?"
+        return f"{_SUGGESTION}{by_folded[near[0]]!r}?"
     if not listing or not by_folded:
         return ""
     # Where a single name would be left out, the list is as short as its number.
@@ -421,3 +432,8 @@ def did_you_mean(name: str, candidates: Iterable[str], *, listing: str = "", lis
     nearest = (sorted(comparable, key=distance) or sorted(by_folded))[:_LISTED]
     names = ", ".join(sorted(by_folded[key] for key in nearest))
     return f"; {listing}{names} and {len(by_folded) - len(nearest)} more{f'; {lister} lists all' if lister else ''}"
+
+
+def has_suggestion(error: ApassError) -> bool:
+    """Return whether a message suggests a name, so that further advice would distract."""
+    return _SUGGESTION in str(error)

@@ -28,6 +28,7 @@ from apass.errors import (
     StoreWarning,
     UnknownPassError,
     UnmatchedPassNameWarning,
+    has_suggestion,
 )
 from apass.passes.base import Pass
 
@@ -101,7 +102,7 @@ def warnings_as_lines() -> Generator[None]:
 
 
 def _hint(error: ApassError) -> str:
-    """Return a line on how to load a pass of the user, for an unknown pass."""
+    """Return a line on how to load a pass, for an unknown name without suggestion."""
     if not isinstance(error, UnknownPassError):
         return ""
     loaded = [module.name for module in loaded_user_modules()]
@@ -109,6 +110,8 @@ def _hint(error: ApassError) -> str:
         for key, value in vars(sys.modules[name]).items():
             if _is_unregistered_pass(value) and repr(key) in str(error):
                 return f"\n  {name}.{key} is a pass, but not registered; put @apass.register_pass above it"
+    if has_suggestion(error):
+        return ""
     more = f" (loaded: {', '.join(loaded)})" if loaded else ""
     return f"\n  a pass of your own needs --load FILE, where FILE registers it with apass.register_pass{more}"
 

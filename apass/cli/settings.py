@@ -294,7 +294,8 @@ def check_pass_names(option: str, names: Iterable[str], pipelines: Iterable[Pass
             load_providers()
             candidates |= {*known_names()}
         if name not in candidates:
-            hint = did_you_mean(name, candidates, listing="expected one of ", lister="`apass passes`")
+            listing, lister = "expected one of ", "`apass passes`"
+            hint = did_you_mean(name, candidates, listing=listing, lister=lister, has_prefix=True)
             raise UnknownPassError(f"{option}: no pass is named {name!r}{hint}")
 
 

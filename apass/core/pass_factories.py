@@ -11,7 +11,14 @@ from functools import lru_cache
 from typing import Any, Final, cast
 
 from apass.core.plugins import Offer, import_all, matching_modules, plugins
-from apass.errors import ApassError, MissingExtraError, PassRegistrationError, UnknownPassError, did_you_mean
+from apass.errors import (
+    ApassError,
+    MissingExtraError,
+    PassRegistrationError,
+    UnknownPassError,
+    did_you_mean,
+    has_suggestion,
+)
 from apass.util.interactive import definition_in_session
 from apass.util.typed_values import BARE_WORD
 
@@ -136,8 +143,10 @@ def find_factory(name: str, allow: Collection[str] | None = None) -> Factory:
             if any(fnmatchcase(name, pattern) for pattern in plugins(_MODULES).keys() - loaded - {"*"}):
                 raise
             # A plug-in that may provide any name need not provide this one.
-            hint = "" if loaded else f"; some plug-ins are not installed: {error}"
-            raise UnknownPassError(f"{_unknown(name, allow)}{hint}") from error
+            unknown = _unknown(name, allow)
+            if loaded or has_suggestion(unknown):
+                raise unknown from error
+            raise UnknownPassError(f"{unknown}; some plug-ins are not installed: {error}") from error
     if name not in _PROVIDED:
         raise _unknown(name, allow)
     return _PROVIDED[name]
@@ -214,9 +223,10 @@ def _load(name: str, offer: Offer) -> Factory:
 def _unknown(name: str, allow: Collection[str] | None = None) -> UnknownPassError:
     if allow is None:
         load_providers()  # suggestions must not depend on which modules are imported
-        near = did_you_mean(name, known_names(), listing="registered are: ", lister="`apass passes` or list_passes()")
+        lister = "`apass passes` or list_passes()"
+        near = did_you_mean(name, known_names(), listing="registered are: ", lister=lister, has_prefix=True)
     else:
         # A text from an untrusted source. The plug-ins that may provide the name are imported.
         allowed = [known for known in known_names() if any(fnmatchcase(known, pattern) for pattern in allow)]
-        near = did_you_mean(name, allowed, listing="allowed are: ")
+        near = did_you_mean(name, allowed, listing="allowed are: ", has_prefix=True)
     return UnknownPassError(f"no pass is registered under the name {name!r}{near}")

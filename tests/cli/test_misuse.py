@@ -67,9 +67,24 @@ def test_misuse_is_reported_before_any_write(
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path)
     result = apass("opt", *arguments)
-    hint = LOAD_HINT if "no pass is" in message else ""
-    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"apass: {message}\n{hint}")
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"apass: {message}\n")
     assert files(tmp_path) == ["a.txt", "m.onnx", "m.opt.onnx"]
+
+
+def test_load_hint_needs_name_without_suggestion(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    for arguments in (["-p", "Qqqqqq"], ["--disable", "Qqqqqq"], ["-p", "onnx.Qqqqqq"]):
+        result = apass("opt", model, *arguments)
+        assert (result.exit_code, result.stderr.endswith(LOAD_HINT)) == (2, True), result.stderr
+
+
+def test_suggestion_keeps_the_prefix_of_a_pass(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    for name in ("onnx.Xyz", "onnx.FoldConstan"):
+        for option in ("-p", "--disable"):
+            message = apass("opt", model, option, name).stderr
+            names = re.findall(r"\b[\w.]+\.\w+", message.partition(name)[2].partition(" more")[0])
+            assert (len(names) > 0, [name for name in names if not name.startswith("onnx.")]) == (True, []), message
 
 
 def test_two_results_with_one_target_are_rejected(tmp_path: Path) -> None:

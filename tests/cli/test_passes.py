@@ -9,7 +9,7 @@ import pytest
 
 from apass import FunctionPass, PassContext, module_pass, view
 from apass.passes.registry import list_passes, register_pass, unregister_pass
-from tests.helpers.command_line import LOAD_HINT, apass
+from tests.helpers.command_line import apass
 
 
 @pytest.mark.slow
@@ -119,7 +119,7 @@ def test_passes_lists_others_when_a_factory_fails() -> None:
 
 def test_passes_suggests_name_for_unknown_pass() -> None:
     result = apass("passes", "Repeet")
-    message = "apass: no pass is registered under the name 'Repeet'; did you mean 'Repeat'?\n" + LOAD_HINT
+    message = "apass: no pass is registered under the name 'Repeet'; did you mean 'Repeat'?\n"
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", message)
 
 
