@@ -100,7 +100,7 @@ def six_passes(rounds: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         files = Path(folder) / "files"
         copytree(TEST_DATA, files, ignore=lambda _, names: [name for name in names if name.endswith(".pb")])
-        in_loop, all_cores = ["-p", pipeline, "--executor", "loop"], ["-p", pipeline]
+        in_loop, all_cores = ["-p", pipeline, "--executor", "inline"], ["-p", pipeline]
         compare("apass opt, six passes, 149 models", in_loop, OF_ONNX_IR, files, 1.2, rounds)
         compare("apass opt, six passes, 149 models, all cores", all_cores, OF_ONNX_IR, files, None, rounds)
         compare("apass opt, empty pipeline, 149 models", ["-p", "Sequential"], ONLY_FILES, files, None, rounds)

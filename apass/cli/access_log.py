@@ -11,8 +11,8 @@ from queue import Full, Queue
 from threading import Thread
 from typing import Final
 
-from apass.cli.errors import print_error
 from apass.cli.output_files import cannot_write, check_file
+from apass.cli.terminal import print_error
 from apass.errors import InputError
 
 __all__ = ["access_log"]

@@ -6,8 +6,9 @@ from types import MappingProxyType
 from typing import Annotated, Any, Final
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
+from apass.cli.command import Group
 from apass.cli.exit_status import INTERRUPTED
 from apass.cli.loading import import_errors_as_lines
 
@@ -42,7 +43,7 @@ def load_command(name: str) -> Any:
     return typer.main.get_command(module.app)
 
 
-class _Commands(TyperGroup):
+class _Commands(Group):
     """The commands of `COMMANDS`, of which only the one that runs is imported."""
 
     def __init__(self, **attributes: Any) -> None:

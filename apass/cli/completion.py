@@ -1,10 +1,10 @@
-"""Shell completion of the names of passes and model formats."""
+"""Shell completion of the values of options: passes, model formats and others."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
-__all__ = ["complete_format", "complete_pass", "complete_pipeline"]
+__all__ = ["complete_backend", "complete_format", "complete_pass", "complete_pipeline", "completes"]
 
 _LAST_NAME: Final = re.compile(r"(?P<head>(?:.*[,(])?\s*)(?P<name>[^,(){}=\s]*)", re.DOTALL)
 """The text of a pipeline up to its last name, and this name."""
@@ -39,3 +39,16 @@ def complete_format(incomplete: str) -> Iterator[str]:
 
     names = (suffix.removeprefix(".") for suffix in suffixes())
     yield from (name for name in names if name.startswith(incomplete))
+
+
+def completes(*values: str) -> Callable[[str], Iterator[str]]:
+    """Return a completion of an option that has one of these values."""
+
+    def complete(incomplete: str) -> Iterator[str]:
+        yield from (value for value in values if value.startswith(incomplete))
+
+    return complete
+
+
+complete_backend: Final = completes("asyncio", "trio")
+"""The completion of event loops."""

@@ -13,12 +13,12 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from apass.cli.errors import failure_text, kind_of, print_error
+from apass.cli.errors import failure_text, kind_of
 from apass.cli.inputs import Job
 from apass.cli.instruments import RunObserver
 from apass.cli.optimize import JobResult
 from apass.cli.output_files import OutputError
-from apass.cli.terminal import OUTPUT_PANEL, Color, ColorOption, OutputFormat, safe_markup
+from apass.cli.terminal import OUTPUT_PANEL, Color, ColorOption, OutputFormat, print_error, safe_markup
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.errors import InputError
 from apass.instruments.support.table_layout import Column, fitted_table, keep_ends

@@ -12,11 +12,10 @@ from itertools import chain
 from typing import Any, Final, TextIO, cast
 
 import typer
-from rich.console import Console
 
 from apass.cli.exit_status import INTERRUPTED, MISUSED, OUTPUT_FAILED
 from apass.cli.output_files import OutputError
-from apass.cli.terminal import safe_markup, safe_name
+from apass.cli.terminal import print_error, print_warning, safe_markup, safe_name
 from apass.core.run import RunNote, is_whereabouts
 from apass.core.tracebacks import RemoteTraceback
 from apass.core.user_modules import loaded_user_modules
@@ -38,7 +37,6 @@ __all__ = [
     "failure_text",
     "kind_of",
     "notes_of",
-    "print_error",
     "rename_in_error",
     "text_of",
     "warnings_as_lines",
@@ -91,7 +89,7 @@ def warnings_as_lines() -> Generator[None]:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        _print_line("bold yellow", f"warning: {message}")
+        print_warning(str(message))
 
     with warnings.catch_warnings():
         for kind in (DebugWarning, UnmatchedPassNameWarning, JournalWarning, PluginWarning, StoreWarning):
@@ -210,12 +208,3 @@ def _lines(error: BaseException) -> Iterator[str]:
     yield first
     for text in chain(rest, notes, inner_texts):
         yield from (f"    {line}" for line in text.splitlines())
-
-
-def print_error(text: str) -> None:
-    """Print an error on standard error."""
-    _print_line("bold red", text)
-
-
-def _print_line(style: str, text: str) -> None:
-    Console(stderr=True, highlight=False, soft_wrap=True).print(f"[{style}]apass:[/] {safe_markup(text)}")

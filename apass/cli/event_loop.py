@@ -9,17 +9,23 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from threading import Thread, Timer
-from typing import Final
+from typing import Annotated, Final
 
 import anyio
+import typer
 from anyio import from_thread
 from anyio.lowlevel import current_token
 
+from apass.cli.completion import complete_backend
 from apass.cli.loading import collect_seldom
 from apass.errors import InputError, MissingExtraError, did_you_mean
 
-__all__ = ["check_backend", "run_until_interrupted", "run_until_stopped"]
+__all__ = ["BackendOption", "check_backend", "run_until_interrupted", "run_until_stopped"]
 
+BackendOption = Annotated[
+    str,
+    typer.Option("--backend", autocompletion=complete_backend, help="Set the event loop: asyncio or trio."),
+]
 
 INTERRUPT_GRACE: Final = 10.0
 """Seconds from Ctrl-C until the process exits even if a thread is busy; exit hooks have as many."""

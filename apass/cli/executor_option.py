@@ -7,16 +7,17 @@ from typing import Any, Final, cast
 from apass.core.executor import Executor, executor_in_force
 from apass.errors import InputError, did_you_mean
 
-__all__ = ["LOOP", "PROCESS", "ExecutorScope", "executor_scope"]
+__all__ = ["EXECUTORS", "INLINE", "PROCESS", "ExecutorScope", "executor_scope"]
 
 ExecutorScope = AbstractAsyncContextManager[Executor | None]
 """Yields the executor within `async with`, or None for the event loop."""
 
 PROCESS: Final = "process"
 """Worker processes on this machine."""
-LOOP: Final = "loop"
-"""The event loop of the command."""
-_NAMES: Final = (LOOP, PROCESS, "thread", "interpreter", "dask")
+INLINE: Final = "inline"
+"""The event loop of the command or the server, as in `PassContext(executor="inline")`."""
+EXECUTORS: Final = (INLINE, PROCESS, "thread", "interpreter", "dask")
+"""The values of `--executor`, beside the address of a Dask scheduler."""
 DASK: Final = "dask://"
 """Prefix of the address of a Dask scheduler."""
 
@@ -34,7 +35,7 @@ def executor_scope(text: str | None, unsupported: Mapping[str, str]) -> Executor
         MissingExtraError: if its library is not installed.
 
     """
-    if text in (None, LOOP):
+    if text in (None, INLINE):
         return nullcontext(None)
     for option, reason in unsupported.items():
         raise InputError(f"{option} cannot be combined with --executor {text}: {reason}; leave one of them out")
@@ -46,7 +47,7 @@ def executor_scope(text: str | None, unsupported: Mapping[str, str]) -> Executor
         from apass.executors.dask import DaskExecutor
 
         return cast("ExecutorScope", DaskExecutor(address and f"tcp://{address}"))
-    if text not in _NAMES:
-        hint = did_you_mean(text, _NAMES) or f"; expected {', '.join(_NAMES)} or {DASK}HOST:PORT"
+    if text not in EXECUTORS:
+        hint = did_you_mean(text, EXECUTORS) or f"; expected {', '.join(EXECUTORS)} or {DASK}HOST:PORT"
         raise InputError(f"unknown executor {text!r}{hint}")
     return nullcontext(executor_in_force(cast("Any", text)))

@@ -1,19 +1,16 @@
 """Options of a command that are declared by dataclasses: each field is one option."""
 
 import inspect
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
-from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
 
-from typer.core import TyperCommand
 from typer.models import OptionInfo
 
-__all__ = ["FlagValue", "ManyValues", "command_with", "options_in_use", "with_options"]
+__all__ = ["FlagValue", "ManyValues", "options_in_use", "with_options"]
 
 R = TypeVar("R")
-MarkT = TypeVar("MarkT")
 
 
 def with_options(*kinds: type[Any]) -> Callable[[Callable[..., R]], Callable[..., R]]:
@@ -78,8 +75,8 @@ def _parameters(kind: type[Any]) -> Sequence[inspect.Parameter]:
 class FlagValue:
     """The value of an option written alone: `--timing` means `--timing=tree`.
 
-    It is added to the `Annotated` of the option's field, beside `typer.Option`. Any other value of the option needs a
-    "=": in `--timing list`, `list` is the next argument.
+    It is added to the `Annotated` of the option's field, beside `typer.Option`. The type of the field is an Enum. A
+    value of it may follow after a space, unless a file has its name: `--timing list` means `--timing=list`.
     """
 
     flag: str
@@ -98,52 +95,3 @@ class ManyValues:
 
     flag: str
     """The option as written on the command line."""
-
-
-def command_with(*kinds: type[Any]) -> type[TyperCommand]:
-    """Return a class of commands that supports `FlagValue` and `ManyValues`.
-
-    It is the argument `cls` of `app.command`. Each of `kinds` is a dataclass whose fields are options.
-    """
-    expansions = {mark.flag: f"{mark.flag}={mark.value}" for kind in kinds for mark in _marks(kind, FlagValue)}
-    many = {mark.flag for kind in kinds for mark in _marks(kind, ManyValues)}
-
-    class Command(TyperCommand):
-        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-            # Typer has no counterpart of click's `flag_value` for options with an optional value. Arguments after
-            # `--` are not options.
-            end = args.index("--") if "--" in args else len(args)
-            options = [expansions.get(arg, arg) for arg in args[:end]]
-            try:
-                return super().parse_args(ctx, [*_repeated(options, many), *args[end:]])
-            except Exception as error:  # the class of a wrong option differs among versions of typer
-                files = [arg for arg in args[:end] if arg.startswith("-") and Path(arg).is_file()]
-                vars(error).update({"message": f"{error}; to name the file, write ./{files[0]}"} if files else {})
-                raise
-
-    return Command
-
-
-def _repeated(args: Sequence[str], flags: Collection[str]) -> Iterator[str]:
-    """Repeat each of `flags` before each of the values that follow it."""
-    # click has no options with any number of values: its `nargs` of an option is fixed. A flag without a value gets an
-    # empty one, because click would take the next option for it.
-    flag, is_alone = "", False
-    for arg in args:
-        if arg.startswith("-"):
-            if is_alone:
-                yield f"{flag}="
-            flag, is_alone = (arg, True) if arg in flags else ("", False)
-            if not flag:
-                yield arg
-        else:
-            yield f"{flag}={arg}" if flag else arg
-            is_alone = False
-    if is_alone:
-        yield f"{flag}="
-
-
-def _marks(kind: type[Any], mark_type: type[MarkT]) -> Iterator[MarkT]:
-    hints = get_type_hints(kind, include_extras=True)
-    for field in fields(kind):
-        yield from (mark for mark in get_args(hints[field.name]) if isinstance(mark, mark_type))

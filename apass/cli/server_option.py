@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from apass.cli.completion import complete_backend
 from apass.service.errors import AccessError, ServerUnavailableError
 
 __all__ = ["ServerOptions", "check_server", "client_of"]
@@ -63,7 +64,12 @@ class ServerOptions:
     """Seconds for which a request is repeated."""
     backend: Annotated[
         str,
-        typer.Option("--backend", help="Set the event loop: asyncio or trio.", rich_help_panel=SERVER_PANEL),
+        typer.Option(
+            "--backend",
+            autocompletion=complete_backend,
+            help="Set the event loop: asyncio or trio.",
+            rich_help_panel=SERVER_PANEL,
+        ),
     ] = "asyncio"
     """The event loop."""
 

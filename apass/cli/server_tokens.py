@@ -8,8 +8,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from apass.cli.errors import print_error
-from apass.cli.terminal import echo
+from apass.cli.terminal import echo, print_error
 from apass.errors import InputError, did_you_mean
 from apass.util.files import write_whole
 

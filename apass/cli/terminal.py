@@ -7,6 +7,7 @@ from functools import partial
 from typing import Annotated, Final
 
 import typer
+from rich.console import Console
 from rich.markup import escape
 
 from apass.util.printable import LAYOUT, printable
@@ -18,7 +19,9 @@ __all__ = [
     "FormatOption",
     "OutputFormat",
     "echo",
+    "print_error",
     "print_json",
+    "print_warning",
     "safe_markup",
     "safe_name",
 ]
@@ -105,3 +108,17 @@ def safe_markup(text: str) -> str:
 def safe_name(text: str) -> str:
     """Return rich's markup for a name, shown in one line as it is."""
     return escape(printable(text))
+
+
+def print_error(text: str) -> None:
+    """Print an error on standard error."""
+    _print_line("bold red", text)
+
+
+def print_warning(text: str) -> None:
+    """Print a warning on standard error."""
+    _print_line("bold yellow", f"warning: {text}")
+
+
+def _print_line(style: str, text: str) -> None:
+    Console(stderr=True, highlight=False, soft_wrap=True).print(f"[{style}]apass:[/] {safe_markup(text)}")

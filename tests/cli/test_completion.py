@@ -34,9 +34,19 @@ def completed(*words: str) -> list[str]:
         (("bisect", "m", "--require", "FastM"), ["FastMath"]),
         (("passes", "FastM"), ["FastMath"]),
         (("pa",), ["passes"]),
+        (("opt", "m", "--executor", "pr"), ["process"]),
+        (("opt", "m", "--executor", ""), ["inline", "process", "thread", "interpreter", "dask"]),
+        (("serve", "--executor", ""), ["process", "inline", "dask"]),
+        (("opt", "m", "--backend", "t"), ["trio"]),
+        (("blame", "m", "--backend", "a"), ["asyncio"]),
+        (("opt", "m", "--verify-outputs", "e"), ["end", "each"]),
+        (("opt", "m", "--log-level", "d"), ["debug"]),
+        (("opt", "m", "--print-ir-after", "FastM"), ["FastMath"]),
+        (("opt", "m", "--filter-passes", "FastM"), ["FastMath"]),
+        (("opt", "m", "--remarks-kind", "m"), ["missed"]),
     ],
 )
-def test_completion_has_names_of_passes(words: tuple[str, ...], expected: list[str]) -> None:
+def test_completion_has_values_of_options(words: tuple[str, ...], expected: list[str]) -> None:
     assert completed("apass", *words) == expected
 
 

@@ -36,7 +36,7 @@ def test_failure_in_an_executor_fails_its_model(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["proces"], "unknown executor 'proces'; did you mean 'process'?"),
-        (["mars"], "unknown executor 'mars'; expected loop, process, thread, interpreter, dask or dask://HOST:PORT"),
+        (["mars"], "unknown executor 'mars'; expected inline, process, thread, interpreter, dask or dask://HOST:PORT"),
         (["dask://"], "--executor dask:// has no scheduler address; write dask://HOST:PORT, or dask"),
         (
             ["process", "--timing", "--opt-bisect-limit", "3"],

@@ -36,7 +36,7 @@ def table(output: str) -> list[str]:
 @pytest.mark.slow
 def test_all_cores_write_the_files_of_one_loop(tmp_path: Path, backend: str) -> None:
     source, options = models(tmp_path / "in", 70), ("--backend", backend)
-    one = process("opt", source, "-o", tmp_path / "one", "--executor", "loop", *options)
+    one = process("opt", source, "-o", tmp_path / "one", "--executor", "inline", *options)
     all_cores = process("opt", source, "-o", tmp_path / "all", *options, body=TWO_CORES)
     workers = process("opt", source, "-o", tmp_path / "workers", "--executor", "process", *options)
     assert [(status, err) for status, _, err in (one, all_cores, workers)] == [(0, "")] * 3

@@ -106,8 +106,7 @@ def test_timing_functions_sets_the_number_of_functions(tmp_path: Path) -> None:
         (("--timing-output", "x"), "--timing-output needs --timing, --timing=list or --timing=json"),
         (("--timing-functions", 3), "--timing-functions needs --timing, --timing=list or --timing=json"),
         (("--timing", "--timing-output", "."), "--timing-output must name a file, but . is a folder"),
-        (("--timing=rows",), "'rows' is not one of 'tree', 'list', 'json'"),
-        (("--timing", "list"), "no such file or directory: 'list'"),
+        (("--timing=rows",), "--timing must be tree, list or json, got 'rows'"),
     ],
 )
 def test_invalid_timing_options_are_rejected(tmp_path: Path, options: tuple[object, ...], message: str) -> None:

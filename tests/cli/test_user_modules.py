@@ -165,7 +165,7 @@ def test_documentation_of_own_pass_is_shown(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("executor", ["loop", "process", "thread"])
+@pytest.mark.parametrize("executor", ["inline", "process", "thread"])
 def test_workers_load_the_same_modules(folder: Path, executor: str) -> None:
     for number in range(4):
         write_model(folder / "models" / f"{number}.onnx")
@@ -227,7 +227,7 @@ def test_loaded_file_extends_default_pipeline(folder: Path) -> None:
         0,
         ["run        onnx.Inline", "run        Mark = my.Mark                       added by extension.py"],
     )
-    for name, *options in (("processes", "--executor", "process"), ("loop", "--executor", "loop")):
+    for name, *options in (("processes", "--executor", "process"), ("loop", "--executor", "inline")):
         status, _, errors = run(folder, *load, "opt", "models", "-o", name, *options)
         assert status == 0, errors
         assert [_mark(folder / name / model) for model in ("a.onnx", "b.onnx")] == ["my.Mark"] * 2

@@ -125,7 +125,7 @@ def _usage(argument: Any) -> str:
 def _names(option: Any) -> str:
     names = [*sorted(option.opts, key=len), *option.secondary_opts]
     value = "" if option.is_flag else _value(option)
-    separator = "" if value.startswith("=") or not value else " "
+    separator = "" if value.startswith("[=") or not value else " "
     names[-1] += f"{separator}{value}"
     return ", ".join(f"`{name}`" for name in names)
 

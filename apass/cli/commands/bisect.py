@@ -7,8 +7,9 @@ import typer
 
 from apass.batch.formats import ModelFormat, format_of
 from apass.cli.check_command import TIMEOUT, CheckCommand, CheckTimeoutOption, read_command
+from apass.cli.command import Command
 from apass.cli.errors import errors_as_lines, warnings_as_lines
-from apass.cli.event_loop import check_backend, run_until_interrupted
+from apass.cli.event_loop import BackendOption, check_backend, run_until_interrupted
 from apass.cli.inputs import check_model_file
 from apass.cli.options import with_options
 from apass.cli.output_files import OutputError, cannot_write
@@ -26,7 +27,7 @@ __all__ = ["app"]
 app: Final = typer.Typer(add_completion=False)
 
 
-@app.command("bisect", epilog="Example:\n\napass bisect model.onnx --check 'python check.py {}'")
+@app.command("bisect", cls=Command, epilog="Example:\n\napass bisect model.onnx --check 'python check.py {}'")
 @with_options(ReplayOptions)
 def bisect(
     *,
@@ -46,7 +47,7 @@ def bisect(
             "--output", "-o", metavar="DIR", help="Write the models before and after the pass to this directory."
         ),
     ] = None,
-    backend: Annotated[str, typer.Option("--backend", help="Set the event loop: asyncio or trio.")] = "asyncio",
+    backend: BackendOption = "asyncio",
     _load: LoadOption = None,
 ) -> None:
     """Find the first pass, and its function, that makes a check of the model fail.

@@ -10,8 +10,9 @@ from rich.console import Console
 
 from apass import instruments
 from apass.batch.formats import format_of
+from apass.cli.command import Command
 from apass.cli.errors import errors_as_lines, failure_text, warnings_as_lines
-from apass.cli.event_loop import check_backend, run_until_interrupted
+from apass.cli.event_loop import BackendOption, check_backend, run_until_interrupted
 from apass.cli.exit_status import FAILED
 from apass.cli.inputs import check_model_file
 from apass.cli.options import with_options
@@ -30,7 +31,7 @@ __all__ = ["app"]
 app: Final = typer.Typer(add_completion=False)
 
 
-@app.command("blame", epilog="Example:\n\napass blame model.onnx -p onnx.Default --node conv_1")
+@app.command("blame", cls=Command, epilog="Example:\n\napass blame model.onnx -p onnx.Default --node conv_1")
 @with_options(ReplayOptions)
 def blame(
     *,
@@ -55,7 +56,7 @@ def blame(
     ] = False,
     options: tuple[ReplayOptions],
     output_format: FormatOption = OutputFormat.TEXT,
-    backend: Annotated[str, typer.Option("--backend", help="Set the event loop: asyncio or trio.")] = "asyncio",
+    backend: BackendOption = "asyncio",
     _load: LoadOption = None,
 ) -> None:
     """Print which pass made each node of the result, and which passes changed it.

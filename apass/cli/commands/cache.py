@@ -10,14 +10,15 @@ from rich.console import Console
 
 from apass.batch.formats import format_of
 from apass.cli.cache_location import DEFAULT, default_path, store_at
-from apass.cli.errors import errors_as_lines, failure_text, print_error, warnings_as_lines
-from apass.cli.event_loop import check_backend, run_until_interrupted
+from apass.cli.command import Command, Group
+from apass.cli.errors import errors_as_lines, failure_text, warnings_as_lines
+from apass.cli.event_loop import BackendOption, check_backend, run_until_interrupted
 from apass.cli.exit_status import FAILED
 from apass.cli.inputs import check_model_file
 from apass.cli.options import with_options
 from apass.cli.planning import default_pipeline, pipeline_text, read_pipeline
 from apass.cli.settings import ConfigOptions, PipelineOption, make_context
-from apass.cli.terminal import FormatOption, OutputFormat, echo, print_json
+from apass.cli.terminal import FormatOption, OutputFormat, echo, print_error, print_json
 from apass.cli.user_modules import LoadOption
 from apass.core.run import enter_module
 from apass.core.store import Store
@@ -28,6 +29,7 @@ __all__ = ["app"]
 
 app: Final = typer.Typer(
     name="cache",
+    cls=Group,
     add_completion=False,
     help="Show, explain or delete the results that `apass opt --cache` stores.",
     no_args_is_help=True,
@@ -38,7 +40,7 @@ _Location = Annotated[
 ]
 
 
-@app.command("info")
+@app.command("info", cls=Command)
 def info(location: _Location = DEFAULT) -> None:
     """Show the location, number and size of the stored results."""
 
@@ -49,7 +51,7 @@ def info(location: _Location = DEFAULT) -> None:
     _run(location, show)
 
 
-@app.command("clear")
+@app.command("clear", cls=Command)
 def clear(location: _Location = DEFAULT) -> None:
     """Delete all stored results."""
 
@@ -69,7 +71,7 @@ _EXAMPLES: Final = (
 """Shown below the options; one line for each."""
 
 
-@app.command("explain", epilog="\n\n".join(_EXAMPLES))
+@app.command("explain", cls=Command, epilog="\n\n".join(_EXAMPLES))
 @with_options(ConfigOptions)
 def explain(
     *,
@@ -77,7 +79,7 @@ def explain(
     pipeline: PipelineOption = None,
     location: _Location = DEFAULT,
     options: tuple[ConfigOptions],
-    backend: Annotated[str, typer.Option("--backend", help="Set the event loop: asyncio or trio.")] = "asyncio",
+    backend: BackendOption = "asyncio",
     output_format: FormatOption = OutputFormat.TEXT,
     _load: LoadOption = None,
 ) -> None:

@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 
 from apass.batch.formats import format_of
+from apass.cli.command import Command
 from apass.cli.errors import errors_as_lines, failure_text, warnings_as_lines
 from apass.cli.exit_status import FAILED
 from apass.cli.inputs import check_model_file
@@ -28,7 +29,7 @@ _EXAMPLES: Final = (
 """Shown below the options; one line for each."""
 
 
-@app.command("convert", epilog="\n\n".join(_EXAMPLES))
+@app.command("convert", cls=Command, epilog="\n\n".join(_EXAMPLES))
 def convert(
     *,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model file to read.")],

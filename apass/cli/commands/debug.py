@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from apass.cli.command import Command
 from apass.cli.errors import errors_as_lines, failure_text, warnings_as_lines
 from apass.cli.event_loop import run_until_interrupted
 from apass.cli.exit_status import FAILED, INTERRUPTED
@@ -33,7 +34,11 @@ class Others(Enum):
     """They stop at their next pass."""
 
 
-@app.command("debug", epilog="Example:\n\napass debug model.onnx -p onnx.Default --break 'changed:main' --break error")
+@app.command(
+    "debug",
+    cls=Command,
+    epilog="Example:\n\napass debug model.onnx -p onnx.Default --break 'changed:main' --break error",
+)
 @with_options(ReplayOptions)
 def debug(
     *,

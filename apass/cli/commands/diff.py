@@ -9,9 +9,10 @@ import typer
 from rich.console import Console
 
 from apass.batch.formats import ModelFormat, format_of, suffixes
+from apass.cli.command import Command
 from apass.cli.completion import complete_pipeline
 from apass.cli.errors import errors_as_lines, warnings_as_lines
-from apass.cli.event_loop import check_backend, run_until_interrupted
+from apass.cli.event_loop import BackendOption, check_backend, run_until_interrupted
 from apass.cli.exit_status import FAILED
 from apass.cli.inputs import Job, find_models, plan_jobs
 from apass.cli.options import with_options
@@ -44,7 +45,7 @@ _CHECKS: Final = "Checks"
 """The panel of `--help` that lists the options which decide about the exit status."""
 
 
-@app.command("diff", epilog="\n\n".join(_EXAMPLES))
+@app.command("diff", cls=Command, epilog="\n\n".join(_EXAMPLES))
 @with_options(ReplayOptions)
 def diff(
     *,
@@ -98,7 +99,7 @@ def diff(
         ),
     ] = None,
     output_format: FormatOption = OutputFormat.TEXT,
-    backend: Annotated[str, typer.Option("--backend", help="Set the event loop: asyncio or trio.")] = "asyncio",
+    backend: BackendOption = "asyncio",
     _load: LoadOption = None,
 ) -> None:
     """Compare two recorded runs, or two pipelines on some models.

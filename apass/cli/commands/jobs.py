@@ -9,16 +9,16 @@ from typing import Annotated, Any, Final, cast
 
 import typer
 from rich.console import Console
-from typer.core import TyperGroup
 
-from apass.cli.errors import errors_as_lines, failure_text, print_error, warnings_as_lines
+from apass.cli.command import Command, Group
+from apass.cli.errors import errors_as_lines, failure_text, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.exit_status import FAILED
 from apass.cli.options import with_options
 from apass.cli.output_files import check_file, named, write_file
 from apass.cli.server_option import ServerOptions, check_server, client_of
 from apass.cli.streams import DataOutput, reserved_output
-from apass.cli.terminal import Color, ColorOption, FormatOption, OutputFormat, echo, print_json
+from apass.cli.terminal import Color, ColorOption, FormatOption, OutputFormat, echo, print_error, print_json
 from apass.errors import ApassError, InputError
 from apass.instruments.support.table_layout import Column, fitted_table, keep_ends
 from apass.service.errors import JobCancelledError, JobFailedError, NoResultError
@@ -32,7 +32,7 @@ _LIST: Final = "list"
 """The command without a name."""
 
 
-class _Group(TyperGroup):
+class _Group(Group):
     """The commands; `apass jobs` alone lists the jobs."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -67,7 +67,7 @@ _EXAMPLES: Final = (
 """Shown below the options; one line for each."""
 
 
-@app.command(_LIST, epilog="\n\n".join(_EXAMPLES))
+@app.command(_LIST, cls=Command, epilog="\n\n".join(_EXAMPLES))
 @with_options(ServerOptions)
 def list_jobs(
     *,
@@ -111,7 +111,7 @@ def list_jobs(
             print_error(f"there are more than {limit} jobs; --limit lists more, --state and --text fewer")
 
 
-@app.command("show")
+@app.command("show", cls=Command)
 @with_options(ServerOptions)
 def show(
     job_id: _Id,
@@ -143,7 +143,7 @@ def show(
     _run(options[0], work)
 
 
-@app.command("result")
+@app.command("result", cls=Command)
 @with_options(ServerOptions)
 def result(job_id: _Id, *, output: _Output, options: tuple[ServerOptions]) -> None:
     """Wait for the end of a job, and write its result.
@@ -171,7 +171,7 @@ def result(job_id: _Id, *, output: _Output, options: tuple[ServerOptions]) -> No
     _run_with_output(options[0], output, work)
 
 
-@app.command("report")
+@app.command("report", cls=Command)
 @with_options(ServerOptions)
 def report(job_id: _Id, *, output: _Output, options: tuple[ServerOptions]) -> None:
     """Wait for the end of a job, and write its report, an HTML page.
@@ -193,7 +193,7 @@ def report(job_id: _Id, *, output: _Output, options: tuple[ServerOptions]) -> No
     _run_with_output(options[0], output, work)
 
 
-@app.command("cancel")
+@app.command("cancel", cls=Command)
 @with_options(ServerOptions)
 def cancel(
     job_ids: Annotated[list[str], typer.Argument(metavar="ID", help="The ids of the jobs.")],
@@ -222,7 +222,7 @@ def cancel(
     _run(options[0], work)
 
 
-@app.command("retry")
+@app.command("retry", cls=Command)
 @with_options(ServerOptions)
 def retry(
     job_ids: Annotated[list[str], typer.Argument(metavar="ID", help="The ids of the jobs.")],
@@ -242,7 +242,7 @@ def retry(
     _run(options[0], work)
 
 
-@app.command("remove")
+@app.command("remove", cls=Command)
 @with_options(ServerOptions)
 def remove(
     job_ids: Annotated[list[str], typer.Argument(metavar="ID", help="The ids of the jobs.")],
@@ -271,7 +271,7 @@ def remove(
     _run(options[0], work)
 
 
-@app.command("events")
+@app.command("events", cls=Command)
 @with_options(ServerOptions)
 def events(
     job_id: _Id,

@@ -11,11 +11,12 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from apass.cli.completion import complete_format, complete_pipeline
+from apass.cli.command import Command
+from apass.cli.completion import complete_backend, complete_format, complete_pipeline, completes
 from apass.cli.display import DisplayOptions, Reporter, RunDisplay
-from apass.cli.errors import errors_as_lines, print_error, warnings_as_lines
+from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
-from apass.cli.executor_option import PROCESS, executor_scope
+from apass.cli.executor_option import EXECUTORS, PROCESS, executor_scope
 from apass.cli.exit_status import FAILED, OUTPUT_FAILED
 from apass.cli.inputs import Job, check_writable
 from apass.cli.instruments import OBSERVER_OPTIONS, DataOptions, ObserverOptions, RunObserver, RunPlan
@@ -23,11 +24,11 @@ from apass.cli.instruments.snapshots import SnapshotObserver
 from apass.cli.instruments.verify import VerifyingOutputs
 from apass.cli.journal import file_journal
 from apass.cli.optimize import JobResult, optimize_files
-from apass.cli.options import FlagValue, ManyValues, command_with, options_in_use, with_options
+from apass.cli.options import FlagValue, ManyValues, options_in_use, with_options
 from apass.cli.planning import Plan, check_formats, make_plan, pipeline_text, plan_files, result_format
 from apass.cli.settings import ContextOptions, PipelineOption, make_context, seconds_of
 from apass.cli.streams import DataOutput, ModelStreams, model_streams, reserved_output
-from apass.cli.terminal import OutputFormat
+from apass.cli.terminal import OutputFormat, print_error
 from apass.cli.user_modules import LoadOption
 from apass.concurrency.limits import usable_cores
 from apass.core.context import PassContext
@@ -106,7 +107,13 @@ class RunOptions:
     ] = 16
     """Maximum number of models in memory."""
     backend: Annotated[
-        str, typer.Option("--backend", help="Set the event loop: asyncio or trio.", rich_help_panel=_RUN)
+        str,
+        typer.Option(
+            "--backend",
+            autocompletion=complete_backend,
+            help="Set the event loop: asyncio or trio.",
+            rich_help_panel=_RUN,
+        ),
     ] = "asyncio"
     """The event loop."""
     source_format: Annotated[
@@ -145,7 +152,8 @@ class RunOptions:
         str | None,
         typer.Option(
             "--executor",
-            help="Run passes in: loop, process, thread, interpreter, dask or dask://HOST:PORT "
+            autocompletion=completes(*EXECUTORS),
+            help="Run passes in: inline, process, thread, interpreter, dask or dask://HOST:PORT "
             rf"\[the event loop; from {2 * ENOUGH} models, all cores].",
             rich_help_panel=_RUN,
         ),
@@ -203,8 +211,9 @@ class RunOptions:
         VerifyOutputs,
         typer.Option(
             "--verify-outputs",
-            help="Evaluate models before and after (end), or around each pass, and compare their outputs. prove: first "
-            "search for a proof.",
+            metavar="[=off|end|each|prove]",
+            help="Evaluate models before and after (end, the default), or around each pass, and compare their "
+            "outputs. prove: first search for a proof.",
             rich_help_panel=_RUN,
         ),
         FlagValue("--verify-outputs", "end"),
@@ -223,7 +232,7 @@ _EXAMPLES: Final = (
 """Shown below the options; one line for each."""
 
 
-@app.command("opt", epilog="\n\n".join(_EXAMPLES), cls=command_with(ResultOptions, RunOptions, *OBSERVER_OPTIONS))
+@app.command("opt", cls=Command, epilog="\n\n".join(_EXAMPLES))
 @with_options(ResultOptions, ContextOptions, RunOptions, DisplayOptions, *OBSERVER_OPTIONS)
 def opt(
     *,

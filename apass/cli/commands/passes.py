@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import Console
 
+from apass.cli.command import Command
 from apass.cli.completion import complete_pass
 from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.terminal import Color, ColorOption, FormatOption, OutputFormat, print_json, safe_markup
@@ -35,7 +36,7 @@ _EXAMPLES: Final = (
 """Shown below the options; one line for each."""
 
 
-@app.command("passes", epilog="\n\n".join(_EXAMPLES))
+@app.command("passes", cls=Command, epilog="\n\n".join(_EXAMPLES))
 def passes(
     names: Annotated[
         list[str] | None,

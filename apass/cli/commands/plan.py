@@ -7,6 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from apass.batch.formats import check_format
+from apass.cli.command import Command
 from apass.cli.completion import complete_format
 from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.options import with_options
@@ -32,7 +33,7 @@ _EXAMPLES: Final = (
 """Shown below the options; one line for each."""
 
 
-@app.command("plan", epilog="\n\n".join(_EXAMPLES))
+@app.command("plan", cls=Command, epilog="\n\n".join(_EXAMPLES))
 @with_options(SelectionOptions)
 def plan(
     *,

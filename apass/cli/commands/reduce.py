@@ -14,6 +14,8 @@ from rich.console import Console
 
 from apass.batch.formats import format_of
 from apass.cli.check_command import CheckCommand, CheckTimeoutOption, read_command
+from apass.cli.command import Command
+from apass.cli.completion import complete_backend
 from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.inputs import check_model_file
@@ -104,7 +106,9 @@ class SearchOptions:
         }
 
 
-@app.command("reduce", epilog="Example:\n\napass reduce m.onnx -p onnx.Default --check 'python same.py {before} {}'")
+@app.command(
+    "reduce", cls=Command, epilog="Example:\n\napass reduce m.onnx -p onnx.Default --check 'python same.py {before} {}'"
+)
 @with_options(SearchOptions, ReplayOptions)
 def reduce(
     *,
@@ -123,7 +127,11 @@ def reduce(
     ] = None,
     backend: Annotated[
         str | None,
-        typer.Option("--backend", help=r"Set the event loop: asyncio or trio \[the recorded one, or asyncio]."),
+        typer.Option(
+            "--backend",
+            autocompletion=complete_backend,
+            help=r"Set the event loop: asyncio or trio \[the recorded one, or asyncio].",
+        ),
     ] = None,
     options: tuple[SearchOptions, ReplayOptions],
     _load: LoadOption = None,

@@ -8,6 +8,8 @@ import typer
 
 from apass.batch.formats import format_of
 from apass.cli.check_command import CheckCommand, CheckTimeoutOption, read_command
+from apass.cli.command import Command
+from apass.cli.completion import complete_backend
 from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.exit_status import FAILED
@@ -26,12 +28,17 @@ FAILED_DIFFERENTLY = 3
 """Exit status if the pass fails in a different way than recorded."""
 
 
-@app.command("replay")
+@app.command("replay", cls=Command)
 def replay(
     *,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder written by `apass opt --reproducer`.")],
     backend: Annotated[
-        str | None, typer.Option("--backend", help=r"Set the event loop: asyncio or trio \[the recorded one].")
+        str | None,
+        typer.Option(
+            "--backend",
+            autocompletion=complete_backend,
+            help=r"Set the event loop: asyncio or trio \[the recorded one].",
+        ),
     ] = None,
     check: Annotated[
         str | None,

@@ -17,15 +17,17 @@ import typer
 from anyio.abc import TaskStatus
 
 from apass.cli.access_log import access_log
-from apass.cli.errors import errors_as_lines, print_error, warnings_as_lines
+from apass.cli.command import Command
+from apass.cli.completion import complete_backend, completes
+from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_stopped
-from apass.cli.executor_option import PROCESS, ExecutorScope, executor_scope
+from apass.cli.executor_option import INLINE, PROCESS, ExecutorScope, executor_scope
 from apass.cli.exit_status import FAILED
 from apass.cli.options import with_options
 from apass.cli.planning import pipeline_text, read_pipeline
 from apass.cli.quantities import bytes_of, duration_of
 from apass.cli.server_tokens import TokenOptions, add_token, tokens_of
-from apass.cli.terminal import echo
+from apass.cli.terminal import echo, print_error
 from apass.cli.user_modules import LoadOption
 from apass.core.config import find_option
 from apass.core.pass_factories import known_names
@@ -45,9 +47,6 @@ _NETWORK: Final = "Network"
 _JOBS: Final = "Jobs"
 _WORKERS: Final = "Workers"
 _LIMITS: Final = "Limits"
-
-INLINE: Final = "inline"
-"""The value of `--executor` for the event loop of the server."""
 
 GRACE_SECONDS: Final = 3.0
 """Seconds that requests have to end, after the jobs."""
@@ -126,6 +125,7 @@ class NetworkOptions:
         str,
         typer.Option(
             "--backend",
+            autocompletion=complete_backend,
             help="Set the event loop: asyncio (with uvicorn) or trio (with hypercorn).",
             rich_help_panel=_NETWORK,
         ),
@@ -217,6 +217,7 @@ class WorkerOptions:
         str,
         typer.Option(
             "--executor",
+            autocompletion=completes(PROCESS, INLINE, "dask"),
             help="Run jobs in: process, inline (the event loop of the server), dask or dask://HOST:PORT.",
             rich_help_panel=_WORKERS,
         ),
@@ -350,7 +351,7 @@ _EXAMPLES: Final = (
 """Shown below the options; one line for each."""
 
 
-@app.command("serve", epilog="\n\n".join(_EXAMPLES))
+@app.command("serve", cls=Command, epilog="\n\n".join(_EXAMPLES))
 @with_options(NetworkOptions, JobOptions, WorkerOptions, LimitOptions, TokenOptions)
 def serve(
     *,

@@ -8,8 +8,9 @@ import typer
 from rich.console import Console
 
 from apass.batch.formats import format_of
+from apass.cli.command import Command
 from apass.cli.errors import errors_as_lines, warnings_as_lines
-from apass.cli.event_loop import check_backend, run_until_interrupted
+from apass.cli.event_loop import BackendOption, check_backend, run_until_interrupted
 from apass.cli.exit_status import FAILED
 from apass.cli.inputs import check_model_file
 from apass.cli.options import with_options
@@ -27,7 +28,7 @@ __all__ = ["app"]
 app: Final = typer.Typer(add_completion=False)
 
 
-@app.command("stress", epilog="Example:\n\napass stress model.relay -p my.Tune --seeds 200")
+@app.command("stress", cls=Command, epilog="Example:\n\napass stress model.relay -p my.Tune --seeds 200")
 @with_options(ReplayOptions)
 def stress(
     *,
@@ -35,7 +36,7 @@ def stress(
     pipeline: PipelineOption = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Try this many interleavings.")] = 200,
     options: tuple[ReplayOptions],
-    backend: Annotated[str, typer.Option("--backend", help="Set the event loop: asyncio or trio.")] = "asyncio",
+    backend: BackendOption = "asyncio",
     _load: LoadOption = None,
 ) -> None:
     """Search for an order of the steps of concurrent bodies that changes the result.

@@ -16,9 +16,10 @@ import typer
 from anyio.to_thread import run_sync
 from rich.console import Console
 
+from apass.cli.command import Command
 from apass.cli.completion import complete_format
 from apass.cli.display import DisplayOptions, Reporter, RunDisplay
-from apass.cli.errors import errors_as_lines, print_error, warnings_as_lines
+from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.exit_status import FAILED, MISUSED
 from apass.cli.inputs import Job, check_writable
@@ -30,7 +31,7 @@ from apass.cli.planning import pipeline_text, plan_files, result_format
 from apass.cli.quantities import duration_of
 from apass.cli.server_option import ServerOptions, check_server, client_of
 from apass.cli.streams import DataOutput, ModelStreams, model_streams, reserved_output
-from apass.cli.terminal import OutputFormat, echo, print_json, safe_name
+from apass.cli.terminal import OutputFormat, echo, print_error, print_json, safe_name
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel, Span
 from apass.core.ir_plugin import file_suffix
@@ -205,7 +206,7 @@ _EXAMPLES: Final = (
 """Shown below the options; one line for each."""
 
 
-@app.command("submit", epilog="\n\n".join(_EXAMPLES))
+@app.command("submit", cls=Command, epilog="\n\n".join(_EXAMPLES))
 @with_options(PipelineOptions, FileOptions, DisplayOptions, ServerOptions)
 def submit(
     *,

@@ -30,7 +30,7 @@ class OtelOptions:
         OtelSpans | None,
         typer.Option(
             "--otel",
-            metavar="=SPANS",
+            metavar="[=SPANS]",
             help="Send spans of passes (default) or functions to the exporters of OTEL_TRACES_EXPORTER, and metrics "
             "to those of OTEL_METRICS_EXPORTER.",
             rich_help_panel=PANEL,

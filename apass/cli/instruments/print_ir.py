@@ -7,6 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from apass import instruments
+from apass.cli.completion import complete_pass
 from apass.cli.inputs import split_command
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.cli.settings import check_pass_names
@@ -23,17 +24,31 @@ class PrintingOptions:
 
     print_ir_before: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME|all", help="Print the IR before this pass, or before all.", rich_help_panel=PANEL),
+        typer.Option(
+            metavar="NAME|all",
+            autocompletion=complete_pass,
+            help="Print the IR before this pass, or before all.",
+            rich_help_panel=PANEL,
+        ),
     ] = None
     """Passes before which the IR is printed."""
     print_ir_after: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME|all", help="Print the IR after this pass, or after all.", rich_help_panel=PANEL),
+        typer.Option(
+            metavar="NAME|all",
+            autocompletion=complete_pass,
+            help="Print the IR after this pass, or after all.",
+            rich_help_panel=PANEL,
+        ),
     ] = None
     """Passes after which the IR is printed."""
     print_ir_on_failure: Annotated[
         bool,
-        typer.Option("--print-ir-on-failure", help="Print the input of each pass that fails.", rich_help_panel=PANEL),
+        typer.Option(
+            "--print-ir-on-failure",
+            help="Print the input of each pass that fails.",
+            rich_help_panel=PANEL,
+        ),
     ] = False
     """Whether the inputs of failed passes are printed."""
     print_changed: Annotated[
@@ -51,17 +66,30 @@ class PrintingOptions:
     """The command that runs after each pass that changed a model; None to run none."""
     filter_passes: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Show changes of this pass only; * is a wildcard.", rich_help_panel=PANEL),
+        typer.Option(
+            metavar="NAME",
+            autocompletion=complete_pass,
+            help="Show changes of this pass only; * is a wildcard.",
+            rich_help_panel=PANEL,
+        ),
     ] = None
     """Patterns of the passes whose changes are shown."""
     filter_modules: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Print for this model only; * is a wildcard.", rich_help_panel=PANEL),
+        typer.Option(
+            metavar="NAME",
+            help="Print for this model only; * is a wildcard.",
+            rich_help_panel=PANEL,
+        ),
     ] = None
     """Patterns of the models that are printed."""
     filter_functions: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Print this function only; * is a wildcard.", rich_help_panel=PANEL),
+        typer.Option(
+            metavar="NAME",
+            help="Print this function only; * is a wildcard.",
+            rich_help_panel=PANEL,
+        ),
     ] = None
     """Patterns of the functions that are printed."""
 

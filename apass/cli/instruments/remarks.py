@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from apass import instruments
+from apass.cli.completion import completes
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.cli.output_files import check_file, write_file
+from apass.core.remarks import RemarkKind
 from apass.errors import InputError
 
 __all__ = ["RemarksOptions"]
@@ -38,6 +40,7 @@ class RemarksOptions:
         list[str] | None,
         typer.Option(
             "--remarks-kind",
+            autocompletion=completes(*(kind.value for kind in RemarkKind)),
             metavar="passed|missed|analysis",
             help="Write only remarks of this kind; may be repeated.",
             rich_help_panel=PANEL,

@@ -9,8 +9,8 @@ from typing import Annotated, Final
 import typer
 
 from apass import instruments
-from apass.cli.errors import print_error
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
+from apass.cli.terminal import print_error
 from apass.core.user_modules import load_options
 from apass.errors import InputError, OutputsChangedError, ReproducerError
 from apass.instruments.reproducer.folder import Failure, read_reproducer

@@ -32,7 +32,7 @@ class StatisticsOptions:
         StatisticsForm | None,
         typer.Option(
             "--statistics",
-            metavar="=FORM",
+            metavar="[=FORM]",
             help="Show the counters of the passes: text (default) or json.",
             rich_help_panel=PANEL,
         ),

@@ -45,7 +45,7 @@ class TimingOptions:
         TimingForm | None,
         typer.Option(
             "--timing",
-            metavar="=FORM",
+            metavar="[=FORM]",
             help="Show the time of each pass: tree (default), list or json; "
             "on standard error with --output-format json.",
             rich_help_panel=PANEL,

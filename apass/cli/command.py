@@ -1,0 +1,134 @@
+"""The classes of commands and of groups of commands."""
+
+import inspect
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar, get_args
+
+from typer.core import TyperCommand, TyperGroup
+
+from apass.cli.options import FlagValue, ManyValues
+from apass.cli.usage import choices_of, flags_of, unknown_option, usage_errors_as_lines, wrong_choice
+from apass.errors import InputError, did_you_mean
+
+__all__ = ["Command", "Group"]
+
+MarkT = TypeVar("MarkT")
+
+_WORD: Final = re.compile(r"-[A-Za-z][\w-]+(=.*)?", re.DOTALL)
+"""A word after one dash, such as `-passes=A`, in place of the two of a long option."""
+
+
+class Group(TyperGroup):
+    """A group of commands."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the options of the group; an error is one line."""
+        with usage_errors_as_lines(self, ctx, tuple(args)):
+            return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Return the command that the arguments name; an unknown name is an error."""
+        with usage_errors_as_lines(self, ctx, args):
+            if args[0] not in self.commands and not ctx.resilient_parsing:
+                hint = did_you_mean(args[0], self.commands) or f"; `{ctx.command_path} -h` lists all"
+                raise InputError(f"no command is named {args[0]!r}{hint}")
+            return super().resolve_command(ctx, args)
+
+
+class Command(TyperCommand):
+    """A command that supports `FlagValue` and `ManyValues`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse options and arguments; an error is one line."""
+        # Arguments after `--` are not options.
+        end = args.index("--") if "--" in args else len(args)
+        reader = _Reader(self, ctx)
+        with usage_errors_as_lines(self, ctx, args):
+            args = [*reader.read(args[:end]), *args[end:]]
+        # The parser empties its list.
+        with usage_errors_as_lines(self, ctx, tuple(args)):
+            return super().parse_args(ctx, args)
+
+
+class _Reader:
+    """Reads the options of one command, before typer does."""
+
+    def __init__(self, command: Any, ctx: Any) -> None:
+        self._flags = flags_of(command, ctx)
+        self._is_checked = not ctx.resilient_parsing
+        """False for shell completion, whose last option has no value yet."""
+        parameters = inspect.signature(command.callback, eval_str=True).parameters.values()
+        self._annotations = [parameter.annotation for parameter in parameters]
+        self._implied = {mark.flag: (mark, choices_of(hint)) for hint, mark in self._marks(FlagValue)}
+        self._many = {mark.flag for _, mark in self._marks(ManyValues)}
+
+    def _marks(self, mark_type: type[MarkT]) -> Iterator[tuple[Any, MarkT]]:
+        for hint in self._annotations:
+            yield from ((hint, mark) for mark in get_args(hint) if isinstance(mark, mark_type))
+
+    def read(self, args: Sequence[str]) -> Iterator[str]:
+        """Iterate over the arguments in the form that typer understands.
+
+        Raises:
+            InputError: if an option has no value, or is misspelt so that typer would take it for another one.
+
+        """
+        rest = deque(args)
+        while rest:
+            arg = rest.popleft()
+            if arg in self._implied:
+                yield f"{arg}={self._value_or_implied(arg, rest)}"
+            elif arg in self._many:
+                # typer has no options with any number of values. Without one, it would take the next option for it.
+                values = [rest.popleft() for _ in range(_index_of_option(rest))]
+                yield from (f"{arg}={value}" for value in values or [""])
+            else:
+                yield arg
+                if self._takes_value(arg):
+                    yield from self._value_of(arg, rest)
+                elif self._is_checked:
+                    self._check_spelling(arg)
+
+    def _value_or_implied(self, flag: str, rest: deque[str]) -> str:
+        """Return the value that follows an option, or the implied one."""
+        mark, choices = self._implied[flag]
+        # A model may be named like a value.
+        if not rest or Path(rest[0]).exists():
+            return mark.value
+        if rest[0] in choices:
+            return rest.popleft()
+        if self._is_checked and did_you_mean(rest[0], choices):
+            raise InputError(wrong_choice(flag, rest[0], choices))
+        return mark.value
+
+    def _takes_value(self, flag: str) -> bool:
+        return flag in self._flags and not self._flags[flag].is_flag
+
+    def _value_of(self, flag: str, rest: deque[str]) -> Iterator[str]:
+        """Remove the value of an option from the arguments, and iterate over it."""
+        if self._is_checked and (not rest or self._is_option(rest[0])):
+            found = f", got the option {rest[0]!r}; write {flag}={rest[0]} if it is the value" if rest else ""
+            example = self._flags[flag].metavar
+            raise InputError(f"{flag} needs a value{f', {example}' if example else ''}{found}")
+        if rest:
+            yield rest.popleft()
+
+    def _is_option(self, arg: str) -> bool:
+        """Return whether an argument is an option of the command, possibly with a value."""
+        return arg.partition("=")[0] in self._flags or (not arg.startswith("--") and arg[:2] in self._flags)
+
+    def _check_spelling(self, arg: str) -> None:
+        """Raise if typer would take a misspelt long option for a short one with a value."""
+        name, equals, value = arg.partition("=")
+        if equals and len(name) == 2 and self._takes_value(name):
+            raise InputError(f"{name} takes its value without '=', got {arg!r}; write {name} {value}")
+        if _WORD.fullmatch(arg) and (equals or f"-{name}" in self._flags):
+            raise InputError(unknown_option(name, self._flags))
+
+
+def _index_of_option(args: Sequence[str]) -> int:
+    """Return the number of arguments before the first option."""
+    return next((index for index, arg in enumerate(args) if arg.startswith("-")), len(args))
