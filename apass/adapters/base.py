@@ -159,7 +159,7 @@ class BaseAdapter(ABC, Generic[ModT, FuncT]):
             AdapterError: if the module contains values that the format does not support.
 
         """
-        if self._reads_text():
+        if self.reads_text():
             return self.to_text(mod).encode()
         try:
             return self._with_node_types(lambda types: write_tagged(mod, types)).encode()
@@ -169,6 +169,11 @@ class BaseAdapter(ABC, Generic[ModT, FuncT]):
                 f"{type(self).__qualname__}, or override dumps and loads, or from_text"
             ) from error
 
+    def reads_text(self) -> bool:
+        """Return whether modules are stored as text: the class defines `from_text`."""
+        kind: Any = type(self)
+        return kind.from_text is not cast("Any", BaseAdapter).from_text
+
     def loads(self, data: bytes) -> ModT:
         """Return the module from which `dumps` created `data`.
 
@@ -177,7 +182,7 @@ class BaseAdapter(ABC, Generic[ModT, FuncT]):
 
         """
         try:
-            if self._reads_text():
+            if self.reads_text():
                 return self.from_text(data.decode())
             return cast("ModT", self._with_node_types(lambda types: read_tagged(data, types)))
         except ValueError as error:
@@ -226,10 +231,6 @@ class BaseAdapter(ABC, Generic[ModT, FuncT]):
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes for another process, without cached node types."""
         return {key: value for key, value in vars(self).items() if key != "_known_types"}
-
-    def _reads_text(self) -> bool:
-        kind: Any = type(self)
-        return kind.from_text is not cast("Any", BaseAdapter).from_text
 
     def _with_node_types(self, work: Callable[[frozenset[type]], R]) -> R:
         """Call `work` with the dataclasses and enums that the bytes of a module may name."""

@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, cast
 from anyio import CapacityLimiter, to_thread
 
 from apass.concurrency.coroutines import is_async
-from apass.core.adapter import IRAdapter, ModT, adapter_for, adapter_of_type, offer_for, register_adapter
+from apass.core.adapter import IRAdapter, ModT, adapter_for, adapter_of_type, offer_for, register_adapter, suffix_of
 from apass.core.plugins import Offer, plugins
 from apass.errors import AdapterError, PluginError
 from apass.util.files import Prepared
@@ -22,6 +22,7 @@ __all__ = [
     "Proof",
     "checked_plugin",
     "compare_outputs",
+    "data_suffix",
     "file_suffix",
     "irs_of_suffix",
     "known_suffixes",
@@ -273,6 +274,17 @@ def plugin_for(mod: ModT) -> IRPlugin[ModT]:
     If only the adapter is known, the plug-in consists of this adapter.
     """
     return _plugin_of(type(mod), adapter_for(mod))
+
+
+def data_suffix(mod: Any) -> str:
+    """Return the suffix of a file with the bytes that the adapter of a module writes.
+
+    If the adapter has none and writes text, it is that of the model files of its plug-in.
+    """
+    plugin = plugin_for(mod)
+    adapter: Any = plugin.adapter
+    is_file = plugin.load_bytes is not None or (hasattr(adapter, "reads_text") and adapter.reads_text())
+    return plugin.suffixes[0] if is_file and plugin.suffixes and not hasattr(adapter, "suffix") else suffix_of(adapter)
 
 
 def plugin_for_type(kind: type[ModT]) -> IRPlugin[ModT]:

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from apass.concurrency.backend import backend_name
-from apass.core.adapter import adapter_for, facts_of, suffix_of, type_name
+from apass.core.adapter import adapter_for, facts_of, type_name
 from apass.core.answers import ANSWERS_FILE
 from apass.core.context import PassContext
+from apass.core.ir_plugin import data_suffix
 from apass.core.run import current_module_name
 from apass.debugging.reduction import Kept, Reduced, Search, Size, fields_of_pass, text_or_none
 from apass.debugging.replay import (
@@ -198,7 +199,7 @@ def _state(mod: Any, pass_: Pass[Any], ctx: PassContext) -> Reproducer:
         failure=None,
         **context_fields(ctx, backend_name()),
         module_type=type_name(mod),
-        module_file=file_name(f"module{suffix_of(adapter_for(mod))}"),
+        module_file=file_name(f"module{data_suffix(mod)}"),
         answers_file=None if ctx.replay_answers is None else ANSWERS_FILE,
         facts=facts_of(adapter_for(mod), mod),
         trouble=None,

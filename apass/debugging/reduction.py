@@ -13,9 +13,10 @@ from typing import Any, Final, Literal
 import anyio
 from anyio.lowlevel import checkpoint
 
-from apass.core.adapter import adapter_for, facts_of, load_with_facts, suffix_of, type_name
+from apass.core.adapter import adapter_for, facts_of, load_with_facts, type_name
 from apass.core.answers import RecordedAnswers
 from apass.core.context import PassContext
+from apass.core.ir_plugin import data_suffix
 from apass.debugging.attempts import Attempts, digest_of
 from apass.debugging.replay import (
     ResultCheck,
@@ -387,7 +388,7 @@ class Search:
             pipeline=best.text or reproducer.pipeline,
             **({} if best.text == reproducer.pipeline else fields_of_pass(best.pass_)),
             module_type=type_name(best.mod),
-            module_file=file_name(f"module{suffix_of(adapter)}"),
+            module_file=file_name(f"module{data_suffix(best.mod)}"),
             facts=facts_of(adapter, best.mod),
         )
         answers = None if self.answers is None else self.answers.path.read_bytes()

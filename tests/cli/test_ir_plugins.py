@@ -182,6 +182,7 @@ def test_bisect_finds_its_pass(program: Path, folder: Path) -> None:
 def test_failure_is_replayed_and_reduced(program: Path, folder: Path) -> None:
     status, out, _ = run(program, folder, "opt", "p.py", "-p", "python.Fail", "--reproducer", "found")
     found = "found/p.py/0_python.Fail"
+    assert (folder / found / "module.py").is_file()
     assert (status, out.splitlines()[-1]) == (1, f"to reproduce: apass replay {found}")
     status, out, error = run(program, folder, "replay", found)
     assert (status, out.splitlines()[-1].endswith("fails the same way"), error) == (1, True, "")

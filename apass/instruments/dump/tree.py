@@ -12,9 +12,10 @@ from weakref import WeakKeyDictionary
 import anyio
 from anyio.to_thread import run_sync
 
-from apass.core.adapter import adapter_for, suffix_of
+from apass.core.adapter import adapter_for
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.ir_plugin import data_suffix
 from apass.core.portable import remote_run
 from apass.core.position import Position, PositionTracker
 from apass.core.run import Run, current_run
@@ -148,7 +149,7 @@ class DumpTree:
         self._open[run] = state
         if state.data is None:
             path = self._path(position).with_suffix(".input.txt")
-            state.data = path.with_suffix(suffix_of(adapter_for(mod)))
+            state.data = path.with_suffix(data_suffix(mod))
             await _write(path, state.data, f"# before {position.text} of {_module_label(position)}\n", mod)
 
     async def run_after_pass(self, mod: Any, info: PassInfo) -> None:
@@ -162,7 +163,7 @@ class DumpTree:
         state.data = next((path for result, path in state.side if result is mod), state.data)
         path = self._path(state.position)
         if before is not mod or state.data is None:
-            state.data = path.with_suffix(suffix_of(adapter_for(mod)))
+            state.data = path.with_suffix(data_suffix(mod))
             await _write(path, state.data, self._header(run, state, path, seconds, changed=True), mod)
         else:
             await _write_text(path, self._header(run, state, path, seconds, changed=False))

@@ -15,9 +15,10 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from apass.concurrency.interleaving import Schedule
-from apass.core.adapter import adapter_by_name, adapter_for, facts_of, load_with_facts, suffix_of
+from apass.core.adapter import adapter_by_name, adapter_for, facts_of, load_with_facts
 from apass.core.answers import ANSWERS_FILE
 from apass.core.context import PassContext
+from apass.core.ir_plugin import data_suffix
 from apass.errors import ReproducerError
 from apass.instruments.reproducer.reading import Record, check_bare_name, read_record
 from apass.util.files import write_whole
@@ -205,7 +206,7 @@ def dump_module(mod: Any) -> tuple[str, bytes, Any]:
 
     """
     adapter = adapter_for(mod)
-    return suffix_of(adapter), adapter.dumps(mod), facts_of(adapter, mod)
+    return data_suffix(mod), adapter.dumps(mod), facts_of(adapter, mod)
 
 
 def load_module(kind: str, data: bytes, facts: Any) -> Any:
