@@ -208,5 +208,5 @@ def _show(func: object) -> str:
 ADAPTER: Final = DictAdapter()
 """The shared adapter; it has no state."""
 
-PLUGIN: Final = IRPlugin(adapter=ADAPTER, module_type=dict)
-"""The plug-in. It has no suffix: most JSON files are not modules."""
+PLUGIN: Final = IRPlugin(adapter=ADAPTER, module_type=dict, suffixes=(ADAPTER.suffix,))
+"""The plug-in. Most JSON files are not modules, so the commands read only those that are named."""

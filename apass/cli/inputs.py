@@ -24,6 +24,9 @@ __all__ = [
 
 _RESULT_MARK = ".opt"
 
+_SHARED = ".json"
+"""The suffix of dict modules, and of many other files: a folder, or a glob such as `*`, does not select them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -61,7 +64,8 @@ def split_command(option: str, text: str, example: str) -> list[str]:
 def find_models(arguments: Iterable[str], suffixes: Iterable[str], output: Path | None = None) -> list[Path]:
     """Return the models that files, directories and globs name.
 
-    Each model is returned once, in the order of the arguments. Directories are searched recursively.
+    Each model is returned once, in the order of the arguments. Directories are searched recursively. JSON files count
+    only if they are named, or by a glob such as `*.json`.
 
     Results of earlier runs are skipped unless they are named themselves. These are `*.opt.onnx`, and in a directory
     `output` and all files below it.
@@ -73,9 +77,10 @@ def find_models(arguments: Iterable[str], suffixes: Iterable[str], output: Path 
     known, resolver = tuple(suffixes), _Resolver()
     by_location: dict[str, Path] = {}
     for argument in arguments:
-        models = list(_models_of(argument, known, output, resolver))
+        searched = known if argument.lower().endswith(_SHARED) else tuple(one for one in known if one != _SHARED)
+        models = list(_models_of(argument, searched, output, resolver))
         if not models:
-            raise InputError(f"no model ({', '.join(known)}) found in {argument!r}")
+            raise InputError(f"no model ({', '.join(searched)}) found in {argument!r}")
         for model in models:
             by_location.setdefault(resolver.location(model), model)
     return list(by_location.values())

@@ -10,7 +10,7 @@ from apass.batch.formats import ModelFormat, check_format, format_of, suffixes
 from apass.cli.inputs import Job, find_models, names_file, plan_jobs
 from apass.cli.optimize import Treatment
 from apass.core.ir_plugin import file_suffix
-from apass.errors import InputError, MissingExtraError, PipelineSyntaxError
+from apass.errors import InputError, MissingExtraError, PipelineSyntaxError, did_you_mean
 from apass.passes.base import Pass
 from apass.pipelines.parser import parse_pipeline
 
@@ -54,13 +54,17 @@ def result_format(output: Path | None, to: str | None) -> str | None:
     It is in lower case; None if it is that of each model.
 
     Raises:
-        InputError: if `--to` names no format, or both name different ones.
+        InputError: if `--to` names no format, both name different ones, or `-o` has a misspelt suffix.
 
     """
     known = [suffix.removeprefix(".") for suffix in suffixes()]
     if to is not None and to.lower() not in known:
         raise InputError(f"--to {to} names no format of model files; expected one of {', '.join(sorted(known))}")
     if output is None or not names_file(output, suffixes()):
+        if output is not None and output.suffix and not output.is_dir():
+            hint = did_you_mean(file_suffix(output), suffixes())
+            if hint:
+                raise InputError(f"-o {output} has the suffix of no model{hint} for a folder, create it first")
         return None if to is None else to.lower()
     if to is not None and file_suffix(output) != f".{to.lower()}":
         raise InputError(f"-o {output} and --to {to} name different formats; leave out --to, or change the suffix")

@@ -30,7 +30,7 @@ def completed(*words: str) -> list[str]:
         (("opt", "m", "--disable", "FastM"), ["FastMath"]),
         (("plan", "-p", "FastM"), ["FastMath"]),
         (("plan", "--from", "r"), ["relax", "relay"]),
-        (("opt", "--to", ""), ["bc", "ll", "mlir", "mlirbc", "onnx", "relax", "relay"]),
+        (("opt", "--to", ""), ["bc", "json", "ll", "mlir", "mlirbc", "onnx", "relax", "relay"]),
         (("bisect", "m", "--require", "FastM"), ["FastMath"]),
         (("passes", "FastM"), ["FastMath"]),
         (("pa",), ["passes"]),

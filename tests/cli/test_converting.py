@@ -41,7 +41,10 @@ def test_opt_converts_to_a_folder_of_results(model: Path) -> None:
         (["-p", PIPELINE, "-o", "out"], "returns a model for .ll files, which cannot be written as .onnx; name the"),
         (["-p", PIPELINE, "-o", "out.relax"], "returns a model for .ll files, which cannot be written as .relax; name"),
         (["-p", "onnx.Default", "-o", "out.ll"], "cannot be converted to a .ll file; supported conversions: "),
-        (["--to", "llvm", "-o", "out.ll"], "--to llvm names no format of model files; expected one of bc, ll, mlir, "),
+        (
+            ["--to", "llvm", "-o", "out.ll"],
+            "--to llvm names no format of model files; expected one of bc, json, ll, mlir, ",
+        ),
         (["-o", "out.ll"], "cannot be converted to a .ll file; supported conversions: "),
     ],
 )

@@ -11,6 +11,8 @@ from apass.core.config import register_config_option
 from tests.helpers.command_line import LOAD_HINT, SUFFIXES, apass, fresh_process, write_model
 from tests.helpers.folders import files
 
+SEARCHED = SUFFIXES.replace(" .json,", "")
+"""The suffixes that a folder is searched for."""
 NO_PASS = "no pass is registered under the name 'onnx.Inlin'"
 NO_OPTION = "pass 'onnx.Inline' has no option 'x'; it takes criteria, max_nodes"
 
@@ -19,8 +21,8 @@ NO_OPTION = "pass 'onnx.Inline' has no option 'x'; it takes criteria, max_nodes"
     ("arguments", "message"),
     [
         (["m.onx"], "no such file or directory: 'm.onx'; did you mean 'm.onnx'?"),
-        (["empty"], f"no model ({SUFFIXES}) found in 'empty'"),
-        (["*.pb"], f"no model ({SUFFIXES}) found in '*.pb'"),
+        (["empty"], f"no model ({SEARCHED}) found in 'empty'"),
+        (["*.pb"], f"no model ({SEARCHED}) found in '*.pb'"),
         (
             ["a.txt"],
             f"model file a.txt has the suffix '.txt'; expected one of {SUFFIXES}",
@@ -56,6 +58,10 @@ NO_OPTION = "pass 'onnx.Inline' has no option 'x'; it takes criteria, max_nodes"
         (
             ["m.onnx", "--journal", "j", "--opt-bisect", "1-2"],
             "--journal cannot be used with --opt-bisect: it would record results of a part of the pipeline",
+        ),
+        (
+            ["m.onnx", "-o", "x.onxx"],
+            "-o x.onxx has the suffix of no model; did you mean '.onnx'? for a folder, create it first",
         ),
         (["m.onnx", "--in-place", "-o", "out"], "--in-place and -o cannot be used together"),
     ],

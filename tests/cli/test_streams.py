@@ -114,7 +114,7 @@ def test_errors_name_standard_input(
             ["-"],
             (
                 "- is standard input, whose format no suffix shows; "
-                "add --from FORMAT with one of bc, ll, mlir, mlirbc, onnx, relax, relay"
+                "add --from FORMAT with one of bc, json, ll, mlir, mlirbc, onnx, relax, relay"
             ),
         ),
         (["-", "-", "--from", "onnx"], "- is standard input, and must be the only model; got 2"),

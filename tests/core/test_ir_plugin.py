@@ -15,7 +15,7 @@ def test_plugin_of_module_is_that_of_its_package() -> None:
         pass
 
     assert plugin_for(Derived()).suffixes == (".relay",)
-    assert plugin_for({"f": 1}).suffixes == ()
+    assert plugin_for({"f": 1}).suffixes == (".json",)
 
 
 def test_plugin_writes_what_it_reads(tmp_path: Path) -> None:

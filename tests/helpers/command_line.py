@@ -19,7 +19,7 @@ from tests.helpers.warm_processes import WarmProcess
 
 LOAD_HINT = "  a pass of your own needs --load FILE, where FILE registers it with apass.register_pass\n"
 """The line after the error about an unknown pass."""
-SUFFIXES = ".bc, .ll, .mlir, .mlirbc, .onnx, .relax, .relay"
+SUFFIXES = ".bc, .json, .ll, .mlir, .mlirbc, .onnx, .relax, .relay"
 """The suffixes of model files, in messages."""
 TEST_DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 PROGRAM = """#[version = "0.0.5"]
