@@ -594,4 +594,7 @@ def _hint(value: object) -> str:
         return "; create passes from text with apass.get_pass or apass.parse_pipeline"
     if isinstance(value, list | tuple):
         return "; for several passes, write apass.Sequential([...])"
+    # By its name: only the adapter of TVM imports it.
+    if any((base.__module__, base.__name__) == ("tvm.ir.transform", "Pass") for base in type(value).__mro__):
+        return "; it is a pass of TVM, write apass.from_tvm(pass_)"
     return "; create a pass from it with module_pass or function_pass" if callable(value) else ""

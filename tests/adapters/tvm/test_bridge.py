@@ -430,3 +430,11 @@ def test_reproducer_is_that_of_the_pass_around(tmp_path: Path) -> None:
         apass.run(pass_, relax.transform.LegalizeOps()(shared()), context=context)
     (folder,) = tmp_path.glob("*/*")
     assert json.loads((folder / "reproducer.json").read_text())["pipeline"] == "tvm.relax.FuseTIR"
+
+
+def test_error_about_pass_of_tvm_names_from_tvm() -> None:
+    pass_ = relax.transform.FoldConstant()
+    wrong: Any = pass_
+    for call in (lambda: apass.run(wrong, mixed()), lambda: apass.Sequential([wrong])):
+        with pytest.raises(TypeError, match=r"it is a pass of TVM, write apass.from_tvm\(pass_\)"):
+            call()
