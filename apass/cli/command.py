@@ -10,12 +10,15 @@ from typing import Any, Final, TypeVar, get_args
 from typer.core import TyperCommand, TyperGroup
 
 from apass.cli.options import FlagValue, ManyValues
+from apass.cli.settings_file import option_defaults
 from apass.cli.usage import choices_of, flags_of, unknown_option, usage_errors_as_lines, wrong_choice
 from apass.errors import InputError, did_you_mean
 
 __all__ = ["Command", "Group"]
 
 MarkT = TypeVar("MarkT")
+
+_HELP: Final = {"-h", "--help"}
 
 _WORD: Final = re.compile(r"-[A-Za-z][\w-]+(=.*)?", re.DOTALL)
 """A word after one dash, such as `-passes=A`, in place of the two of a long option."""
@@ -47,6 +50,9 @@ class Command(TyperCommand):
         end = args.index("--") if "--" in args else len(args)
         reader = _Reader(self, ctx)
         with usage_errors_as_lines(self, ctx, args):
+            # The help is shown also with settings that are wrong.
+            if not (ctx.resilient_parsing or _HELP & {*args[:end]}):
+                ctx.default_map = option_defaults(ctx.command_path.split()[1:], reader.flags)
             args = [*reader.read(args[:end]), *args[end:]]
         # The parser empties its list.
         with usage_errors_as_lines(self, ctx, tuple(args)):
@@ -57,7 +63,8 @@ class _Reader:
     """Reads the options of one command, before typer does."""
 
     def __init__(self, command: Any, ctx: Any) -> None:
-        self._flags = flags_of(command, ctx)
+        self.flags: Final = flags_of(command, ctx)
+        """The options by their names."""
         self._is_checked = not ctx.resilient_parsing
         """False for shell completion, whose last option has no value yet."""
         parameters = inspect.signature(command.callback, eval_str=True).parameters.values()
@@ -105,28 +112,28 @@ class _Reader:
         return mark.value
 
     def _takes_value(self, flag: str) -> bool:
-        return flag in self._flags and not self._flags[flag].is_flag
+        return flag in self.flags and not self.flags[flag].is_flag
 
     def _value_of(self, flag: str, rest: deque[str]) -> Iterator[str]:
         """Remove the value of an option from the arguments, and iterate over it."""
         if self._is_checked and (not rest or self._is_option(rest[0])):
             found = f", got the option {rest[0]!r}; write {flag}={rest[0]} if it is the value" if rest else ""
-            example = self._flags[flag].metavar
+            example = self.flags[flag].metavar
             raise InputError(f"{flag} needs a value{f', {example}' if example else ''}{found}")
         if rest:
             yield rest.popleft()
 
     def _is_option(self, arg: str) -> bool:
         """Return whether an argument is an option of the command, possibly with a value."""
-        return arg.partition("=")[0] in self._flags or (not arg.startswith("--") and arg[:2] in self._flags)
+        return arg.partition("=")[0] in self.flags or (not arg.startswith("--") and arg[:2] in self.flags)
 
     def _check_spelling(self, arg: str) -> None:
         """Raise if typer would take a misspelt long option for a short one with a value."""
         name, equals, value = arg.partition("=")
         if equals and len(name) == 2 and self._takes_value(name):
             raise InputError(f"{name} takes its value without '=', got {arg!r}; write {name} {value}")
-        if _WORD.fullmatch(arg) and (equals or f"-{name}" in self._flags):
-            raise InputError(unknown_option(name, self._flags))
+        if _WORD.fullmatch(arg) and (equals or f"-{name}" in self.flags):
+            raise InputError(unknown_option(name, self.flags))
 
 
 def _index_of_option(args: Sequence[str]) -> int:

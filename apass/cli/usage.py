@@ -105,13 +105,17 @@ def _wrong_value(command: Any, ctx: Any, args: Sequence[str], param: Any) -> Ite
     if not choices and kind not in (int, float):
         return
     given = command.make_parser(ctx).parse_args(args=list(args))[0].get(param.name)
-    values: list[Any] = [given] if isinstance(given, str) else list(given or ())
+    place = "" if given is not None else " in the settings file"
+    given = (ctx.default_map or {}).get(param.name) if given is None else given
+    values: list[Any] = list(given) if isinstance(given, list | tuple) else [given]
     value = next((value for value in values if value not in choices), None)
+    name = _name_of(param)
     yield (
-        wrong_choice(_name_of(param), value, choices)
+        wrong_choice(name, value, choices)
         if choices
-        else (f"{_name_of(param)} must be {_number(kind, annotation, param)}, got {value!r}")
+        else (f"{name} must be {_number(kind, annotation, param)}, got {value!r}")
     )
+    yield place
 
 
 def _number(kind: type[Any], annotation: Any, param: Any) -> str:

@@ -5,26 +5,23 @@ They are named by settings files, by an environment variable and by the option `
 
 import os
 import sys
-import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Final, cast
 
 import typer
 
-from apass.cli.app import LOAD_HELP
+from apass.cli.app import COMMANDS, LOAD_HELP
 from apass.cli.errors import errors_as_lines
+from apass.cli.settings_file import find_settings, settings_in
 from apass.core.user_modules import load_user_module
 from apass.errors import InputError, did_you_mean
 
-__all__ = ["LoadOption", "find_settings", "load_user_modules"]
+__all__ = ["LoadOption", "load_user_modules"]
 
 VARIABLE: Final = "APASS_LOAD"
 """Environment variable with files and modules, separated like the folders of PATH."""
-
-_FILES: Final = ("apass.toml", "pyproject.toml")
-"""Settings files; the first of a folder that has settings counts."""
 
 
 def load_user_modules(options: Sequence[str]) -> None:
@@ -44,30 +41,12 @@ def load_user_modules(options: Sequence[str]) -> None:
             load_user_module(source)
 
 
-def find_settings(folder: Path) -> Path | None:
-    """Return the nearest file with settings of apass, or None.
-
-    It is in the folder or above: an `apass.toml`, or a `pyproject.toml` that has a table `tool.apass`.
-
-    Raises:
-        InputError: if a file cannot be read.
-
-    """
-    for parent in (folder, *folder.parents):
-        for name in _FILES:
-            path = parent / name
-            # Most files are of other projects. Searching for the word is faster than parsing.
-            if path.is_file() and (name == "apass.toml" or b"apass" in _contents(path)) and _table_of(path) is not None:
-                return path
-    return None
-
-
 def _sources_in(path: Path) -> Iterable[str]:
     """Return the files and modules that a settings file names."""
-    table = _table_of(path) or {}
+    table = settings_in(path) or {}
     for key in table:
-        if key != "load":
-            hint = did_you_mean(key, ["load"], listing="the only setting is ")
+        if key != "load" and key not in COMMANDS:
+            hint = did_you_mean(key, ["load", *COMMANDS], listing="expected load or the table of a command: ")
             raise InputError(f"{path} has the unknown setting {key!r} of apass{hint}")
     return list(_checked_sources(path, table.get("load", [])))
 
@@ -79,28 +58,6 @@ def _checked_sources(path: Path, sources: object) -> Iterator[str]:
         if not isinstance(source, str) or not source:
             raise InputError(f"{path}: load must be a list of files and modules, but contains {source!r}")
         yield source
-
-
-def _table_of(path: Path) -> dict[str, Any] | None:
-    """Return the settings in a file, or None if it has none."""
-    try:
-        data = tomllib.loads(_contents(path).decode())
-    except ValueError as error:  # it is not UTF-8, or not TOML
-        raise InputError(f"cannot read {path}: {error}") from None
-    table: Any = data
-    if path.name != "apass.toml":
-        tool = data.get("tool")
-        table = cast("dict[str, Any]", tool).get("apass") if isinstance(tool, dict) else None
-    if table is not None and not isinstance(table, dict):
-        raise InputError(f"{path}: tool.apass must be a table, got {table!r}")
-    return cast("dict[str, Any] | None", table)
-
-
-def _contents(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
 
 
 def _load(ctx: typer.Context, values: list[str] | None) -> None:

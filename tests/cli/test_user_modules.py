@@ -101,6 +101,37 @@ def test_invalid_settings_are_an_error(folder: Path, text: str, message: str) ->
     assert run(folder, "plan", "--help")[0] == 0
 
 
+def test_settings_have_defaults_of_options(folder: Path) -> None:
+    text = """load = ["mypasses.py"]
+    [plan]
+    pipeline = "my.Keep"
+    opt-level = 2
+    disable = ["FoldConstant"]
+    [opt]
+    quiet = true
+    """
+    (folder / "apass.toml").write_text(text)
+    write_model(folder / "m.onnx")
+    assert run(folder, "plan") == PLANNED
+    assert "FoldConstant" in run(folder, "plan", "-p", "FoldConstant")[1]  # an option wins
+    assert run(folder, "opt", "m.onnx") == (0, "", "")
+    for table, message in (
+        ("[plan]\npipelin = 'A'", "tool.apass.plan has the unknown option 'pipelin'; did you mean 'pipeline'?"),
+        ("[plan]\nload = ['a.py']", "tool.apass.plan has the unknown option 'load'"),
+        ("[plan]\ndisable = 'A'", "tool.apass.plan: disable must be a list, got 'A'"),
+        ("[opt]\nquiet = 1", "tool.apass.opt: quiet must be true or false, got 1"),
+        ("[opt]\njobs = true", "tool.apass.opt: jobs must be a text or a number, got True"),
+        ("plan = 3", "tool.apass.plan must be a table of options, got 3"),
+    ):
+        (folder / "apass.toml").write_text(table)
+        expected = f"apass: {folder / 'apass.toml'}: {message}\n"
+        assert run(folder, "opt" if "opt" in table else "plan", "m.onnx") == (2, "", expected)
+    (folder / "apass.toml").write_text("[opt]\njobs = 0")
+    expected = "apass: --jobs must be an integer of at least 1, got 0 in the settings file\n"
+    assert run(folder, "opt", "m.onnx") == (2, "", expected)
+    assert run(folder, "opt", "m.onnx", "-j", "1")[0] == 0
+
+
 def test_file_of_package_is_imported_as_its_part(folder: Path) -> None:
     package = folder / "pack" / "inner"
     package.mkdir(parents=True)
