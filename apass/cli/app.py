@@ -12,28 +12,39 @@ from apass.cli.command import Group
 from apass.cli.exit_status import INTERRUPTED
 from apass.cli.loading import import_errors_as_lines
 
-__all__ = ["COMMANDS", "LOAD_HELP", "app", "load_command", "main"]
+__all__ = ["COMMANDS", "GROUPS", "LOAD_HELP", "app", "load_command", "main"]
 
-COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
+GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
-        "opt": "Optimize models concurrently, and write the results.",
-        "passes": "List the passes with level, requirements, options and a summary.",
-        "convert": "Write a model as a file of another format, without any pass.",
-        "stress": "Search for an order of the steps of concurrent bodies that changes the result.",
-        "diff": "Compare two recorded runs, or two pipelines on some models.",
-        "blame": "Print which pass made each node of the result, and which passes changed it.",
-        "bisect": "Find the first pass, and its function, that makes a check of the model fail.",
-        "debug": "Step through a pipeline in the terminal, and change modules on the way.",
-        "plan": "Print the passes that would run, in order, and the reason for each skipped pass.",
-        "replay": "Run the failed pass of a reproducer on the recorded module and context.",
-        "reduce": "Write a smaller model and pipeline that fail, or that a check rejects.",
-        "serve": "Serve jobs over HTTP, until Ctrl-C or SIGTERM.",
-        "submit": "Optimize models on a server, and write the results.",
-        "jobs": "List, show, cancel, repeat or remove the jobs of a server, and get their results.",
-        "cache": "Show, explain or delete the results that `apass opt --cache` stores.",
+        "Optimize": {
+            "opt": "Optimize models concurrently, and write the results.",
+            "passes": "List the passes with level, requirements, options and a summary.",
+            "plan": "Print the passes that would run, in order, and the reason for each skipped pass.",
+            "convert": "Write a model as a file of another format, without any pass.",
+            "cache": "Show, explain or delete the results that `apass opt --cache` stores.",
+        },
+        "Compare and debug": {
+            "diff": "Compare two recorded runs, or two pipelines on some models.",
+            "blame": "Print which pass made each node of the result, and which passes changed it.",
+            "bisect": "Find the first pass, and its function, that makes a check of the model fail.",
+            "replay": "Run the failed pass of a reproducer on the recorded module and context.",
+            "reduce": "Write a smaller model and pipeline that fail, or that a check rejects.",
+            "debug": "Step through a pipeline in the terminal, and change modules on the way.",
+            "stress": "Search for an order of the steps of concurrent bodies that changes the result.",
+        },
+        "Use a server": {
+            "serve": "Serve jobs over HTTP, until Ctrl-C or SIGTERM.",
+            "submit": "Optimize models on a server, and write the results.",
+            "jobs": "List, show, cancel, repeat or remove the jobs of a server, and get their results.",
+        },
     }
 )
-"""The commands, each a module in `apass.cli.commands`, and their lines in `apass --help`."""
+"""The commands by purpose, each a module in `apass.cli.commands`, and their lines in `apass --help`."""
+
+COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
+    {name: line for group in GROUPS.values() for name, line in group.items()}
+)
+"""The lines of all commands."""
 
 
 def load_command(name: str) -> Any:
@@ -49,7 +60,11 @@ class _Commands(Group):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         # These make the list of `--help`, and suggestions for misspelt names.
-        self.commands = {name: TyperCommand(name, help=text) for name, text in COMMANDS.items()}
+        self.commands = {
+            name: TyperCommand(name, help=line, rich_help_panel=title)
+            for title, group in GROUPS.items()
+            for name, line in group.items()
+        }
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)

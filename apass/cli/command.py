@@ -3,13 +3,15 @@
 import inspect
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from copy import copy
 from pathlib import Path
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, ClassVar, Final, TypeVar, get_args
 
 from typer.core import TyperCommand, TyperGroup
 
 from apass.cli.options import FlagValue, ManyValues
+from apass.cli.panels import PANELS
 from apass.cli.settings_file import option_defaults
 from apass.cli.usage import choices_of, flags_of, unknown_option, usage_errors_as_lines, wrong_choice
 from apass.errors import InputError, did_you_mean
@@ -19,6 +21,12 @@ __all__ = ["Command", "Group"]
 MarkT = TypeVar("MarkT")
 
 _HELP: Final = {"-h", "--help"}
+
+_IS_SHORT: Final = "apass.cli.command.is_short"
+"""The key of the data of typer's context that is set for `-h`."""
+
+_PLACES: Final = {panel: place for place, panel in enumerate((None, *PANELS))}
+"""The order of the panels; options without a panel, and arguments, come first."""
 
 _WORD: Final = re.compile(r"-[A-Za-z][\w-]+(=.*)?", re.DOTALL)
 """A word after one dash, such as `-passes=A`, in place of the two of a long option."""
@@ -42,12 +50,39 @@ class Group(TyperGroup):
 
 
 class Command(TyperCommand):
-    """A command that supports `FlagValue` and `ManyValues`."""
+    """A command that supports `FlagValue` and `ManyValues`.
+
+    Its options are in the order of `PANELS`, and its help begins with the examples.
+    """
+
+    common: ClassVar[Collection[str]] = ()
+    """The names of the parameters of the options that `-h` shows, beside those without a panel; all if it is empty."""
+
+    def __init__(self, name: str | None, **attributes: Any) -> None:
+        super().__init__(name, **attributes)
+        # The panels appear in the order of their first options.
+        self.params.sort(key=lambda param: _PLACES.get(getattr(param, "rich_help_panel", None), len(_PLACES)))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help; of `-h`, with the common options only."""
+        shown = copy(self)
+        summary, *paragraphs = re.split(r"\n\s*\n", inspect.cleandoc(self.help or ""))
+        examples = (self.epilog or "").replace("\n\n", "\n  ")
+        shown.help = "\n\n".join(filter(None, [summary, examples, *(" ".join(one.split()) for one in paragraphs)]))
+        shown.epilog = None
+        if self.common and _IS_SHORT in ctx.meta:
+            shown.params = [
+                one for one in self.params if one.name in self.common or getattr(one, "rich_help_panel", None) is None
+            ]
+            shown.epilog = f"`{ctx.command_path} --help` shows all options."
+        super(Command, shown).format_help(ctx, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse options and arguments; an error is one line."""
         # Arguments after `--` are not options.
         end = args.index("--") if "--" in args else len(args)
+        if "--help" not in args[:end] and "-h" in args[:end]:
+            ctx.meta[_IS_SHORT] = True
         reader = _Reader(self, ctx)
         with usage_errors_as_lines(self, ctx, args):
             # The help is shown also with settings that are wrong.

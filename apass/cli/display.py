@@ -18,7 +18,8 @@ from apass.cli.inputs import Job
 from apass.cli.instruments import RunObserver
 from apass.cli.optimize import JobResult
 from apass.cli.output_files import OutputError
-from apass.cli.terminal import OUTPUT_PANEL, Color, ColorOption, OutputFormat, print_error, safe_markup
+from apass.cli.panels import OUTPUT
+from apass.cli.terminal import Color, ColorOption, OutputFormat, print_error, safe_markup
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.errors import InputError
 from apass.instruments.support.table_layout import Column, fitted_table, keep_ends
@@ -47,7 +48,7 @@ class DisplayOptions:
         typer.Option(
             "--output-format",
             help="Print a table, or a line of JSON for each model and everything else on standard error.",
-            rich_help_panel=OUTPUT_PANEL,
+            rich_help_panel=OUTPUT,
         ),
     ] = OutputFormat.TEXT
     """The format of the results on standard output."""
@@ -56,13 +57,13 @@ class DisplayOptions:
         typer.Option(
             "--all",
             help=f"List all models, also those of more than {_MAX_ROWS} that did not change.",
-            rich_help_panel=OUTPUT_PANEL,
+            rich_help_panel=OUTPUT,
         ),
     ] = False
     """Whether the table has a row for each model."""
     quiet: Annotated[
         bool,
-        typer.Option("--quiet", "-q", help="Print failures only, on standard error.", rich_help_panel=OUTPUT_PANEL),
+        typer.Option("--quiet", "-q", help="Print failures only, on standard error.", rich_help_panel=OUTPUT),
     ] = False
     """Whether there is no table and no progress bar."""
     verbose: Annotated[
@@ -71,7 +72,7 @@ class DisplayOptions:
             "--verbose",
             "-v",
             help="Print the traceback of each failure, and all passes that changed a model.",
-            rich_help_panel=OUTPUT_PANEL,
+            rich_help_panel=OUTPUT,
         ),
     ] = False
     """Whether failures have tracebacks, and rows name all passes."""

@@ -5,11 +5,12 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
 from apass.cli.completion import complete_pass, complete_pipeline
+from apass.cli.panels import PIPELINE, RECORD, REPRODUCE, RUN, VERIFY
 from apass.concurrency.interleaving import Schedule
 from apass.core.answers import RecordedAnswers
 from apass.core.config import find_option
@@ -37,9 +38,6 @@ __all__ = [
     "seconds_of",
 ]
 
-PASSES_PANEL: Final = "Passes"
-"""The panel of `--help` that lists the options of the pipeline and the context."""
-
 PipelineOption = Annotated[
     str | None,
     typer.Option(
@@ -48,15 +46,13 @@ PipelineOption = Annotated[
         metavar="PIPELINE",
         help="Use these passes, such as 'A,Repeat{times=3}(B,C)', or those in a file: @pipeline.txt "
         r"\[that of the format, which `apass plan` shows].",
-        rich_help_panel=PASSES_PANEL,
+        rich_help_panel=PIPELINE,
         autocompletion=complete_pipeline,
     ),
 ]
 LevelOption = Annotated[
     int,
-    typer.Option(
-        "--opt-level", "-O", min=0, help="Run the passes of this level and below.", rich_help_panel=PASSES_PANEL
-    ),
+    typer.Option("--opt-level", "-O", min=0, help="Run the passes of this level and below.", rich_help_panel=PIPELINE),
 ]
 DisableOption = Annotated[
     list[str] | None,
@@ -64,7 +60,7 @@ DisableOption = Annotated[
         "--disable",
         metavar="NAME",
         help="Skip this pass.",
-        rich_help_panel=PASSES_PANEL,
+        rich_help_panel=PIPELINE,
         autocompletion=complete_pass,
     ),
 ]
@@ -74,15 +70,13 @@ RequireOption = Annotated[
         "--require",
         metavar="NAME",
         help="Run this pass regardless of its level.",
-        rich_help_panel=PASSES_PANEL,
+        rich_help_panel=PIPELINE,
         autocompletion=complete_pass,
     ),
 ]
 ConfigOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--config", metavar="KEY=VALUE", help="Set a config option of the passes.", rich_help_panel=PASSES_PANEL
-    ),
+    typer.Option("--config", metavar="KEY=VALUE", help="Set a config option of the passes.", rich_help_panel=PIPELINE),
 ]
 DeadlineOption = Annotated[
     float | None,
@@ -90,12 +84,16 @@ DeadlineOption = Annotated[
         "--deadline",
         metavar="SECONDS",
         help="Fail the passes that have not ended after this time.",
-        rich_help_panel=PASSES_PANEL,
+        rich_help_panel=RUN,
     ),
 ]
 DebugOption = Annotated[
     bool,
-    typer.Option("--debug", help="Verify after each change, and report mistakes in passes with their place."),
+    typer.Option(
+        "--debug",
+        help="Verify after each change, and report mistakes in passes with their place.",
+        rich_help_panel=VERIFY,
+    ),
 ]
 
 
@@ -124,7 +122,7 @@ UnknownAnswersOption = Annotated[
     typer.Option(
         "--unknown-answers",
         help="Fail at a question that has no recorded answer, or ask it.",
-        rich_help_panel=PASSES_PANEL,
+        rich_help_panel=RECORD,
     ),
 ]
 
@@ -159,7 +157,7 @@ class ReplayOptions(ConfigOptions):
             "--replay-answers",
             metavar="DIR",
             help="Give the answers that --record wrote to DIR, instead of asking services and helpers.",
-            rich_help_panel=PASSES_PANEL,
+            rich_help_panel=RECORD,
         ),
     ] = None
     """The folder of recorded answers; None to ask."""
@@ -177,7 +175,7 @@ class ContextOptions(ReplayOptions):
             "--schedule",
             metavar="SEED[:FUNCTIONS]",
             help="Draw the order of the steps of concurrent bodies from a seed, as `apass stress` prints it.",
-            rich_help_panel=PASSES_PANEL,
+            rich_help_panel=REPRODUCE,
         ),
     ] = None
     """The schedule of concurrent bodies; None is the order of the event loop."""
@@ -187,7 +185,7 @@ class ContextOptions(ReplayOptions):
             "--record",
             metavar="DIR",
             help="Write the answers of services, helpers, analyses and measurements to DIR, for --replay-answers.",
-            rich_help_panel=PASSES_PANEL,
+            rich_help_panel=RECORD,
         ),
     ] = None
     """The folder in which answers are recorded; None for no record."""

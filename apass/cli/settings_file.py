@@ -52,7 +52,7 @@ def option_defaults(command: Sequence[str], flags: Mapping[str, Any]) -> dict[st
     path = find_settings(Path.cwd())
     table: Any = None if path is None else settings_in(path)
     for word in command:
-        table = table.get(word) if isinstance(table, dict) else None
+        table = cast("dict[str, Any]", table).get(word) if isinstance(table, dict) else None
     if table is None:
         return {}
     where = f"{path}: tool.apass.{'.'.join(command)}"

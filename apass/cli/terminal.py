@@ -10,10 +10,10 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from apass.cli.panels import OUTPUT
 from apass.util.printable import LAYOUT, printable
 
 __all__ = [
-    "OUTPUT_PANEL",
     "Color",
     "ColorOption",
     "FormatOption",
@@ -25,9 +25,6 @@ __all__ = [
     "safe_markup",
     "safe_name",
 ]
-
-OUTPUT_PANEL: Final = "Output"
-"""The panel of `--help` that lists the options of the output."""
 
 
 class OutputFormat(Enum):
@@ -79,14 +76,14 @@ ColorOption = Annotated[
         callback=_set_color,
         is_eager=True,
         help="Use colours on a terminal (auto), always or never.",
-        rich_help_panel=OUTPUT_PANEL,
+        rich_help_panel=OUTPUT,
     ),
 ]
 
 
 FormatOption = Annotated[
     OutputFormat,
-    typer.Option("--output-format", help="Print text, or lines of JSON.", rich_help_panel=OUTPUT_PANEL),
+    typer.Option("--output-format", help="Print text, or lines of JSON.", rich_help_panel=OUTPUT),
 ]
 
 

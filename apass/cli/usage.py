@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Union, cast, get_args, get_origin
 
 import typer
 from typer.models import ParameterInfo
@@ -18,7 +18,7 @@ from apass.errors import InputError, did_you_mean
 
 __all__ = ["choices_of", "flags_of", "unknown_option", "usage_errors_as_lines", "wrong_choice"]
 
-_USAGE_ERROR: Final[type[Any]] = typer.BadParameter.__mro__[1]
+_USAGE_ERROR: Final = cast("type[Exception]", typer.BadParameter.__mro__[1])
 """The base class of errors about the command line, which typer does not export."""
 
 _SYNONYMS: Final = {"--passes": "--pipeline", "--pass-pipeline": "--pipeline"}
@@ -104,10 +104,11 @@ def _wrong_value(command: Any, ctx: Any, args: Sequence[str], param: Any) -> Ite
     kind, choices = _value_type(annotation), choices_of(annotation)
     if not choices and kind not in (int, float):
         return
-    given = command.make_parser(ctx).parse_args(args=list(args))[0].get(param.name)
+    given: Any = command.make_parser(ctx).parse_args(args=list(args))[0].get(param.name)
     place = "" if given is not None else " in the settings file"
-    given = (ctx.default_map or {}).get(param.name) if given is None else given
-    values: list[Any] = list(given) if isinstance(given, list | tuple) else [given]
+    if given is None:
+        given = ctx.lookup_default(param.name)
+    values = cast("Sequence[Any]", given if isinstance(given, list | tuple) else [given])
     value = next((value for value in values if value not in choices), None)
     name = _name_of(param)
     yield (

@@ -35,7 +35,11 @@ def command_line() -> str:
     root.commands = {name: load_command(name) for name in COMMANDS}
     guide = "[Run passes from the command line](../how-to/command_line.md)"
     lines = [NOTICE, "", "# Command line", "", "This page lists every command and option of `apass`."]
-    lines += ["`apass COMMAND --help` prints the same texts.", f"{guide} shows typical calls.", ""]
+    lines += [
+        "`apass COMMAND --help` prints the same texts, and `apass opt -h` those of the common options.",
+        f"{guide} shows typical calls.",
+        "",
+    ]
     for path, command in _commands("apass", root):
         if command is root or not hasattr(command, "commands"):
             lines += [f"## `{path}`", "", *_command(path, command)]

@@ -68,7 +68,7 @@ _EXAMPLES: Final = (
     "apass cache explain model.onnx -p 'onnx.Inline,onnx.Simplify' --cache results.db",
     "apass cache explain model.onnx --output-format json | jq .reason",
 )
-"""Shown below the options; one line for each."""
+"""Shown above the options; one line for each."""
 
 
 @app.command("explain", cls=Command, epilog="\n\n".join(_EXAMPLES))

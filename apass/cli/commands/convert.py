@@ -26,7 +26,7 @@ _EXAMPLES: Final = (
     "apass convert model.onnx model.relay",
     "apass convert model.onnx model.relax",
 )
-"""Shown below the options; one line for each."""
+"""Shown above the options; one line for each."""
 
 
 @app.command("convert", cls=Command, epilog="\n\n".join(_EXAMPLES))

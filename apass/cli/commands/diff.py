@@ -17,9 +17,10 @@ from apass.cli.exit_status import FAILED
 from apass.cli.inputs import Job, find_models, plan_jobs
 from apass.cli.options import with_options
 from apass.cli.output_files import check_file, write_file
+from apass.cli.panels import OUTPUT, PIPELINE
 from apass.cli.planning import pipeline_text, read_pipeline
-from apass.cli.settings import PASSES_PANEL, ReplayOptions, make_context
-from apass.cli.terminal import OUTPUT_PANEL, FormatOption, OutputFormat, echo, print_json
+from apass.cli.settings import ReplayOptions, make_context
+from apass.cli.terminal import FormatOption, OutputFormat, echo, print_json
 from apass.cli.user_modules import LoadOption
 from apass.debugging.run_diff.diff import RunDiff
 from apass.debugging.run_diff.page import render_page
@@ -39,7 +40,7 @@ _EXAMPLES: Final = (
     "apass diff base/ new/ --fail-above 10%",
     "apass diff models/*.onnx -p onnx.Default -p 'onnx.Inline,onnx.Simplify'",
 )
-"""Shown below the options; one line for each."""
+"""Shown above the options; one line for each."""
 _PERCENT: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%", re.ASCII)
 _CHECKS: Final = "Checks"
 """The panel of `--help` that lists the options which decide about the exit status."""
@@ -63,7 +64,7 @@ def diff(
             "-p",
             metavar="PIPELINE",
             help="Run this pipeline on the models; given twice, for the first and the second run.",
-            rich_help_panel=PASSES_PANEL,
+            rich_help_panel=PIPELINE,
             autocompletion=complete_pipeline,
         ),
     ] = None,
@@ -73,7 +74,7 @@ def diff(
             "--rounds",
             min=1,
             help="Measure each pipeline this many times; verdicts about times need 5.",
-            rich_help_panel=PASSES_PANEL,
+            rich_help_panel=PIPELINE,
         ),
     ] = 5,
     options: tuple[ReplayOptions],
@@ -95,7 +96,7 @@ def diff(
     page: Annotated[
         Path | None,
         typer.Option(
-            "--page", metavar="FILE.html", help="Write the comparison as an HTML page.", rich_help_panel=OUTPUT_PANEL
+            "--page", metavar="FILE.html", help="Write the comparison as an HTML page.", rich_help_panel=OUTPUT
         ),
     ] = None,
     output_format: FormatOption = OutputFormat.TEXT,

@@ -64,7 +64,7 @@ _EXAMPLES: Final = (
     "apass jobs list --state running --state queued",
     "apass jobs list --text resnet --limit 10 --output-format json | jq .id",
 )
-"""Shown below the options; one line for each."""
+"""Shown above the options; one line for each."""
 
 
 @app.command(_LIST, cls=Command, epilog="\n\n".join(_EXAMPLES))

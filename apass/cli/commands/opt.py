@@ -25,6 +25,7 @@ from apass.cli.instruments.verify import VerifyingOutputs
 from apass.cli.journal import file_journal
 from apass.cli.optimize import JobResult, optimize_files
 from apass.cli.options import FlagValue, ManyValues, options_in_use, with_options
+from apass.cli.panels import OUTPUT, REPRODUCE, RUN, VERIFY
 from apass.cli.planning import Plan, check_formats, make_plan, pipeline_text, plan_files, result_format
 from apass.cli.settings import ContextOptions, PipelineOption, make_context, seconds_of
 from apass.cli.streams import DataOutput, ModelStreams, model_streams, reserved_output
@@ -38,9 +39,6 @@ from apass.errors import InputError
 __all__ = ["app"]
 
 app: Final = typer.Typer(add_completion=False)
-
-_RESULTS: Final = "Results"
-_RUN: Final = "Run"
 
 _SKIPPING: Final = {"--opt-bisect", "--opt-bisect-limit"}
 """Options with which passes of the pipeline do not run."""
@@ -63,12 +61,12 @@ class ResultOptions:
             metavar="DIR|FILE|-",
             help=r"Write results to a directory, one result to a file or to standard output (-) "
             r"\[NAME.opt.onnx beside each model].",
-            rich_help_panel=_RESULTS,
+            rich_help_panel=OUTPUT,
         ),
     ] = None
     """The directory of the results, the file of one result, or `-`; None to write them beside the models."""
     in_place: Annotated[
-        bool, typer.Option("--in-place", help="Replace each model by its result.", rich_help_panel=_RESULTS)
+        bool, typer.Option("--in-place", help="Replace each model by its result.", rich_help_panel=OUTPUT)
     ] = False
     """Whether results replace their models."""
     compare: Annotated[
@@ -78,7 +76,7 @@ class ResultOptions:
             metavar="PIPELINES",
             autocompletion=complete_pipeline,
             help="Run each of these pipelines, print tables of nodes, bytes, latency and outputs, and write nothing.",
-            rich_help_panel=_RESULTS,
+            rich_help_panel=OUTPUT,
         ),
         ManyValues("--compare"),
     ] = None
@@ -103,7 +101,7 @@ class RunOptions:
     """The options of the run: concurrency, event loop, executor, start and storage."""
 
     jobs: Annotated[
-        int, typer.Option("--jobs", "-j", min=1, help="Keep at most this many models in memory.", rich_help_panel=_RUN)
+        int, typer.Option("--jobs", "-j", min=1, help="Keep at most this many models in memory.", rich_help_panel=RUN)
     ] = 16
     """Maximum number of models in memory."""
     backend: Annotated[
@@ -112,7 +110,7 @@ class RunOptions:
             "--backend",
             autocompletion=complete_backend,
             help="Set the event loop: asyncio or trio.",
-            rich_help_panel=_RUN,
+            rich_help_panel=RUN,
         ),
     ] = "asyncio"
     """The event loop."""
@@ -123,7 +121,7 @@ class RunOptions:
             metavar="FORMAT",
             autocompletion=complete_format,
             help="Read this format from standard input, such as onnx, mlir or ll.",
-            rich_help_panel=_RUN,
+            rich_help_panel=RUN,
         ),
     ] = None
     """The suffix of the model on standard input without its dot; None if no model is read from there."""
@@ -134,7 +132,7 @@ class RunOptions:
             metavar="FORMAT",
             autocompletion=complete_format,
             help="Convert results to this format, such as relay.",
-            rich_help_panel=_RUN,
+            rich_help_panel=OUTPUT,
         ),
     ] = None
     """The suffix of the results without its dot; None for that of each model."""
@@ -144,7 +142,7 @@ class RunOptions:
             "--resume-from",
             metavar="FILE",
             help="Continue after the pass that --dump-ir wrote FILE for.",
-            rich_help_panel=_RUN,
+            rich_help_panel=REPRODUCE,
         ),
     ] = None
     """The dump of the pass after which the pipeline continues; None to start at the model."""
@@ -155,7 +153,7 @@ class RunOptions:
             autocompletion=completes(*EXECUTORS),
             help="Run passes in: inline, process, thread, interpreter, dask or dask://HOST:PORT "
             rf"\[the event loop; from {2 * ENOUGH} models, all cores].",
-            rich_help_panel=_RUN,
+            rich_help_panel=RUN,
         ),
     ] = None
     """The executor of the passes; None for the event loop, or for all cores if there are many models."""
@@ -165,7 +163,7 @@ class RunOptions:
             "--timeout",
             metavar="SECONDS",
             help="Fail a model whose passes take longer; with --executor process, its process is killed.",
-            rich_help_panel=_RUN,
+            rich_help_panel=RUN,
         ),
     ] = None
     """Seconds for the passes of one model; None for no limit."""
@@ -175,7 +173,7 @@ class RunOptions:
             "--cache",
             metavar="LOCATION",
             help="Cache results in a file, redis://HOST:PORT, or 'default'.",
-            rich_help_panel=_RUN,
+            rich_help_panel=RUN,
         ),
     ] = None
     """The store of pass results; None for no store."""
@@ -185,7 +183,7 @@ class RunOptions:
             "--journal",
             metavar="FILE",
             help="Record finished models in FILE; the next run skips them, and continues interrupted pipelines.",
-            rich_help_panel=_RUN,
+            rich_help_panel=RUN,
         ),
     ] = None
     """The file that records finished models; None for no journal."""
@@ -194,7 +192,7 @@ class RunOptions:
         typer.Option(
             "--split-input-file",
             help="Split each file of text at lines such as // -----, and optimize the modules separately.",
-            rich_help_panel=_RUN,
+            rich_help_panel=RUN,
         ),
     ] = False
     """Whether files contain several modules."""
@@ -203,7 +201,7 @@ class RunOptions:
         typer.Option(
             "--verify-diagnostics",
             help="Write the error of a failed module in place of its result, for tests of errors.",
-            rich_help_panel=_RUN,
+            rich_help_panel=VERIFY,
         ),
     ] = False
     """Whether the error of a module that failed is written as its result."""
@@ -214,11 +212,21 @@ class RunOptions:
             metavar="[=off|end|each|prove]",
             help="Evaluate models before and after (end, the default), or around each pass, and compare their "
             "outputs. prove: first search for a proof.",
-            rich_help_panel=_RUN,
+            rich_help_panel=VERIFY,
         ),
         FlagValue("--verify-outputs", "end"),
     ] = VerifyOutputs.OFF
     """When results must compute the same outputs as their models."""
+
+
+class _Opt(Command):
+    """The command, whose `-h` shows the options that most users need."""
+
+    common = frozenset(
+        {"pipeline", "opt_level", "disable", "output", "in_place", "to", "compare", "quiet", "verbose"}
+        | {"print_ir_after", "print_changed", "timing", "verify", "verify_outputs", "reproducer", "report"}
+        | {"jobs", "source_format", "executor", "timeout", "cache"}
+    )
 
 
 _EXAMPLES: Final = (
@@ -229,10 +237,10 @@ _EXAMPLES: Final = (
     "apass opt models/ -o out/ --output-format json | jq .outcome",
     "apass opt model.onnx --compare onnx.Default ort.Basic",
 )
-"""Shown below the options; one line for each."""
+"""Shown above the options; one line for each."""
 
 
-@app.command("opt", cls=Command, epilog="\n\n".join(_EXAMPLES))
+@app.command("opt", cls=_Opt, epilog="\n\n".join(_EXAMPLES))
 @with_options(ResultOptions, ContextOptions, RunOptions, DisplayOptions, *OBSERVER_OPTIONS)
 def opt(
     *,

@@ -33,7 +33,7 @@ _EXAMPLES: Final = (
     "apass passes onnx.Inline",
     "apass passes --output-format json | jq .name",
 )
-"""Shown below the options; one line for each."""
+"""Shown above the options; one line for each."""
 
 
 @app.command("passes", cls=Command, epilog="\n\n".join(_EXAMPLES))

@@ -30,7 +30,7 @@ _EXAMPLES: Final = (
     "apass plan model.onnx -O 3",
     "apass plan -p 'onnx.Inline,Repeat{times=3}(onnx.Simplify)' --disable onnx.Simplify",
 )
-"""Shown below the options; one line for each."""
+"""Shown above the options; one line for each."""
 
 
 @app.command("plan", cls=Command, epilog="\n\n".join(_EXAMPLES))

@@ -348,7 +348,7 @@ _EXAMPLES: Final = (
     "apass serve --new-token alice --token-file tokens.jsonl",
     "apass serve --host 0.0.0.0 --token-file tokens.jsonl --store postgresql://apass@db/apass",
 )
-"""Shown below the options; one line for each."""
+"""Shown above the options; one line for each."""
 
 
 @app.command("serve", cls=Command, epilog="\n\n".join(_EXAMPLES))

@@ -203,7 +203,7 @@ _EXAMPLES: Final = (
     "apass submit model.onnx -o smaller.onnx -p 'onnx.Inline,onnx.Simplify' --deadline 5m",
     "apass submit models/ --no-wait",
 )
-"""Shown below the options; one line for each."""
+"""Shown above the options; one line for each."""
 
 
 @app.command("submit", cls=Command, epilog="\n\n".join(_EXAMPLES))

@@ -2,17 +2,14 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import Field, dataclass
-from typing import Any, ClassVar, Final, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from apass.cli.inputs import Job
 from apass.cli.optimize import JobResult
 from apass.cli.planning import Plan
 from apass.cli.settings import ContextOptions
 
-__all__ = ["PANEL", "DataOptions", "ObserverOptions", "RunObserver", "RunPlan"]
-
-PANEL: Final = "Instruments"
-"""The panel of `--help` that lists the options of observers."""
+__all__ = ["DataOptions", "ObserverOptions", "RunObserver", "RunPlan"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

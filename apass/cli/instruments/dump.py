@@ -10,7 +10,8 @@ import typer
 
 from apass import instruments
 from apass.cli.inputs import Job
-from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
+from apass.cli.instruments.base import RunObserver, RunPlan
+from apass.cli.panels import PRINT
 from apass.core.ir_plugin import file_suffix
 from apass.core.position import Position
 from apass.errors import InputError
@@ -24,7 +25,7 @@ class DumpingOptions:
 
     dump_ir: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write the result of each pass to this directory.", rich_help_panel=PANEL),
+        typer.Option(metavar="DIR", help="Write the result of each pass to this directory.", rich_help_panel=PRINT),
     ] = None
     """The directory of the dumps."""
 

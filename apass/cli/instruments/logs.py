@@ -12,7 +12,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from apass import instruments
-from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
+from apass.cli.instruments.base import RunObserver, RunPlan
+from apass.cli.panels import RECORD
 from apass.errors import InputError
 from apass.util.printable import printable
 
@@ -51,13 +52,13 @@ class LogOptions:
     log_level: Annotated[
         LogLevel | None,
         typer.Option(
-            "--log-level", help="Log pass events of this level and above to standard error.", rich_help_panel=PANEL
+            "--log-level", help="Log pass events of this level and above to standard error.", rich_help_panel=RECORD
         ),
     ] = None
     """The lowest level to log; None to log nothing."""
     log_format: Annotated[
         LogFormat | None,
-        typer.Option("--log-format", help=r"Set the format of log records \[text].", rich_help_panel=PANEL),
+        typer.Option("--log-format", help=r"Set the format of log records \[text].", rich_help_panel=RECORD),
     ] = None
     """The format of log records; None for text."""
 

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from apass import instruments
-from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
+from apass.cli.instruments.base import RunObserver, RunPlan
+from apass.cli.panels import MEASURE
 
 __all__ = ["MemoryOptions"]
 
@@ -21,7 +22,7 @@ class MemoryOptions:
         typer.Option(
             "--memory",
             help="Show the memory that each pass used; slow, and exact only with --jobs 1.",
-            rich_help_panel=PANEL,
+            rich_help_panel=MEASURE,
         ),
     ] = False
     """Whether to measure memory."""

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from apass import instruments
-from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
+from apass.cli.instruments.base import RunObserver, RunPlan
+from apass.cli.panels import REPRODUCE
 from apass.errors import InputError
 
 __all__ = ["BisectingOptions"]
@@ -23,13 +24,13 @@ class BisectingOptions:
             metavar="N",
             min=-1,
             help="Run only the first N passes on each model; -1 runs and numbers all.",
-            rich_help_panel=PANEL,
+            rich_help_panel=REPRODUCE,
         ),
     ] = None
     """Number of passes that run on each model; -1 for all."""
     opt_bisect: Annotated[
         str | None,
-        typer.Option(metavar="3-7,9", help="Run only the passes with these numbers.", rich_help_panel=PANEL),
+        typer.Option(metavar="3-7,9", help="Run only the passes with these numbers.", rich_help_panel=REPRODUCE),
     ] = None
     """Intervals of the numbers of the passes that run."""
 

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
+from apass.cli.instruments.base import RunObserver, RunPlan
 from apass.cli.options import FlagValue
+from apass.cli.panels import MEASURE
 
 __all__ = ["OtelOptions", "OtelSpans"]
 
@@ -33,7 +34,7 @@ class OtelOptions:
             metavar="[=SPANS]",
             help="Send spans of passes (default) or functions to the exporters of OTEL_TRACES_EXPORTER, and metrics "
             "to those of OTEL_METRICS_EXPORTER.",
-            rich_help_panel=PANEL,
+            rich_help_panel=MEASURE,
         ),
         FlagValue("--otel", "passes"),
     ] = None

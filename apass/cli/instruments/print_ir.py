@@ -9,7 +9,8 @@ import typer
 from apass import instruments
 from apass.cli.completion import complete_pass
 from apass.cli.inputs import split_command
-from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
+from apass.cli.instruments.base import RunObserver, RunPlan
+from apass.cli.panels import PRINT
 from apass.cli.settings import check_pass_names
 from apass.errors import InputError, did_you_mean
 
@@ -28,7 +29,7 @@ class PrintingOptions:
             metavar="NAME|all",
             autocompletion=complete_pass,
             help="Print the IR before this pass, or before all.",
-            rich_help_panel=PANEL,
+            rich_help_panel=PRINT,
         ),
     ] = None
     """Passes before which the IR is printed."""
@@ -38,7 +39,7 @@ class PrintingOptions:
             metavar="NAME|all",
             autocompletion=complete_pass,
             help="Print the IR after this pass, or after all.",
-            rich_help_panel=PANEL,
+            rich_help_panel=PRINT,
         ),
     ] = None
     """Passes after which the IR is printed."""
@@ -47,12 +48,12 @@ class PrintingOptions:
         typer.Option(
             "--print-ir-on-failure",
             help="Print the input of each pass that fails.",
-            rich_help_panel=PANEL,
+            rich_help_panel=PRINT,
         ),
     ] = False
     """Whether the inputs of failed passes are printed."""
     print_changed: Annotated[
-        bool, typer.Option("--print-changed", help="Print the changes of each pass as a diff.", rich_help_panel=PANEL)
+        bool, typer.Option("--print-changed", help="Print the changes of each pass as a diff.", rich_help_panel=PRINT)
     ] = False
     """Whether changes are printed."""
     exec_on_change: Annotated[
@@ -60,7 +61,7 @@ class PrintingOptions:
         typer.Option(
             metavar="COMMAND",
             help="Run this after each change, such as 'diff -u {before} {after}', and print its output.",
-            rich_help_panel=PANEL,
+            rich_help_panel=PRINT,
         ),
     ] = None
     """The command that runs after each pass that changed a model; None to run none."""
@@ -70,7 +71,7 @@ class PrintingOptions:
             metavar="NAME",
             autocompletion=complete_pass,
             help="Show changes of this pass only; * is a wildcard.",
-            rich_help_panel=PANEL,
+            rich_help_panel=PRINT,
         ),
     ] = None
     """Patterns of the passes whose changes are shown."""
@@ -79,7 +80,7 @@ class PrintingOptions:
         typer.Option(
             metavar="NAME",
             help="Print for this model only; * is a wildcard.",
-            rich_help_panel=PANEL,
+            rich_help_panel=PRINT,
         ),
     ] = None
     """Patterns of the models that are printed."""
@@ -88,7 +89,7 @@ class PrintingOptions:
         typer.Option(
             metavar="NAME",
             help="Print this function only; * is a wildcard.",
-            rich_help_panel=PANEL,
+            rich_help_panel=PRINT,
         ),
     ] = None
     """Patterns of the functions that are printed."""

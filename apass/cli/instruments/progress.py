@@ -7,8 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from apass.cli.inputs import Job
-from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
+from apass.cli.instruments.base import RunObserver, RunPlan
 from apass.cli.optimize import JobResult
+from apass.cli.panels import RUN
 
 __all__ = ["ProgressOptions"]
 
@@ -22,7 +23,7 @@ class ProgressOptions:
         typer.Option(
             "--progress/--no-progress",
             help="Show or hide the counts of running modules, passes and functions; in a pipe, as lines.",
-            rich_help_panel=PANEL,
+            rich_help_panel=RUN,
         ),
     ] = None
     """Whether to show progress; None shows a bar on a terminal, and nothing in a pipe or a file."""
@@ -31,7 +32,7 @@ class ProgressOptions:
         typer.Option(
             "--watch",
             help="Show each running and waiting pass, with its waiting time and reason.",
-            rich_help_panel=PANEL,
+            rich_help_panel=RUN,
         ),
     ] = False
     """Whether to show each running pass."""
@@ -42,7 +43,7 @@ class ProgressOptions:
             metavar="SECONDS",
             min=0.01,
             help="Print progress in a pipe or a file at this interval.",
-            rich_help_panel=PANEL,
+            rich_help_panel=RUN,
         ),
     ] = 5.0
     """Seconds between two lines of progress."""

@@ -9,8 +9,9 @@ import typer
 
 from apass import instruments
 from apass.cli.completion import completes
-from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
+from apass.cli.instruments.base import RunObserver, RunPlan
 from apass.cli.output_files import check_file, write_file
+from apass.cli.panels import RECORD
 from apass.core.remarks import RemarkKind
 from apass.errors import InputError
 
@@ -23,7 +24,7 @@ class RemarksOptions:
 
     remarks: Annotated[
         Path | None,
-        typer.Option("--remarks", metavar="FILE", help="Write the remarks of passes as YAML.", rich_help_panel=PANEL),
+        typer.Option("--remarks", metavar="FILE", help="Write the remarks of passes as YAML.", rich_help_panel=RECORD),
     ] = None
     """The file of the remarks."""
     remarks_filter: Annotated[
@@ -32,7 +33,7 @@ class RemarksOptions:
             "--remarks-filter",
             metavar="REGEX",
             help="Write only remarks of passes that match this pattern.",
-            rich_help_panel=PANEL,
+            rich_help_panel=RECORD,
         ),
     ] = None
     """Regular expression of the names of passes; None for all passes."""
@@ -43,7 +44,7 @@ class RemarksOptions:
             autocompletion=completes(*(kind.value for kind in RemarkKind)),
             metavar="passed|missed|analysis",
             help="Write only remarks of this kind; may be repeated.",
-            rich_help_panel=PANEL,
+            rich_help_panel=RECORD,
         ),
     ] = None
     """The kinds of remarks; None for all."""

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from apass import instruments
-from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
+from apass.cli.instruments.base import RunObserver, RunPlan
 from apass.cli.optimize import JobResult
 from apass.cli.output_files import check_file, write_file
+from apass.cli.panels import RECORD
 from apass.errors import InputError
 
 __all__ = ["ReportOptions"]
@@ -26,7 +27,7 @@ class ReportOptions:
             "--report",
             metavar="FILE.html",
             help="Write an HTML page with the changes and times of each pass on each model.",
-            rich_help_panel=PANEL,
+            rich_help_panel=RECORD,
         ),
     ] = None
     """The file of the page."""
@@ -35,7 +36,7 @@ class ReportOptions:
         typer.Option(
             "--provenance",
             help="Show in the report which pass made and changed the nodes under the mouse.",
-            rich_help_panel=PANEL,
+            rich_help_panel=RECORD,
         ),
     ] = False
     """Whether the page shows which pass made and changed each node."""

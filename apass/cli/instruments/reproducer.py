@@ -9,7 +9,8 @@ from typing import Annotated, Final
 import typer
 
 from apass import instruments
-from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
+from apass.cli.instruments.base import RunObserver, RunPlan
+from apass.cli.panels import REPRODUCE
 from apass.cli.terminal import print_error
 from apass.core.user_modules import load_options
 from apass.errors import InputError, OutputsChangedError, ReproducerError
@@ -33,7 +34,7 @@ class ReproducingOptions:
     reproducer: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Write a folder for each failed pass, for `apass replay`.", rich_help_panel=PANEL
+            metavar="DIR", help="Write a folder for each failed pass, for `apass replay`.", rich_help_panel=REPRODUCE
         ),
     ] = None
     """The directory of the folders."""
@@ -42,7 +43,7 @@ class ReproducingOptions:
         typer.Option(
             "--crash-safe",
             help="Write the input before each pass, not only before native ones, so that a crash leaves a folder.",
-            rich_help_panel=PANEL,
+            rich_help_panel=REPRODUCE,
         ),
     ] = False
     """Whether the input of each pass is written before it."""

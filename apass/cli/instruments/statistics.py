@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from apass import instruments
-from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
+from apass.cli.instruments.base import RunObserver, RunPlan
 from apass.cli.options import FlagValue
+from apass.cli.panels import MEASURE
 
 __all__ = ["StatisticsForm", "StatisticsOptions"]
 
@@ -34,7 +35,7 @@ class StatisticsOptions:
             "--statistics",
             metavar="[=FORM]",
             help="Show the counters of the passes: text (default) or json.",
-            rich_help_panel=PANEL,
+            rich_help_panel=MEASURE,
         ),
         FlagValue("--statistics", "text"),
     ] = None

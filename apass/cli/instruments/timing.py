@@ -10,9 +10,10 @@ from typing import Annotated, Final
 import typer
 
 from apass import instruments
-from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
+from apass.cli.instruments.base import RunObserver, RunPlan
 from apass.cli.options import FlagValue
 from apass.cli.output_files import check_file, write_file
+from apass.cli.panels import MEASURE
 from apass.errors import InputError
 
 __all__ = ["TimingForm", "TimingOptions"]
@@ -48,14 +49,14 @@ class TimingOptions:
             metavar="[=FORM]",
             help="Show the time of each pass: tree (default), list or json; "
             "on standard error with --output-format json.",
-            rich_help_panel=PANEL,
+            rich_help_panel=MEASURE,
         ),
         FlagValue("--timing", "tree"),
     ] = None
     """The output format; None to measure nothing."""
     timing_output: Annotated[
         Path | None,
-        typer.Option("--timing-output", metavar="FILE", help="Write the times to this file.", rich_help_panel=PANEL),
+        typer.Option("--timing-output", metavar="FILE", help="Write the times to this file.", rich_help_panel=MEASURE),
     ] = None
     """The file of the times; None for standard output, or standard error if that has the lines of models."""
     timing_functions: Annotated[
@@ -65,7 +66,7 @@ class TimingOptions:
             metavar="N",
             min=0,
             help=rf"Show the N slowest functions \[{_FUNCTIONS} in a list and in JSON].",
-            rich_help_panel=PANEL,
+            rich_help_panel=MEASURE,
         ),
     ] = None
     """Number of functions to show; None for the default of the output format."""

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
+from apass.cli.instruments.base import RunObserver, RunPlan
 from apass.cli.output_files import OutputError, cannot_write
+from apass.cli.panels import MEASURE
 from apass.errors import InputError
 from apass.instruments import TraceInstrument
 
@@ -25,7 +26,7 @@ class TracingOptions:
             "--trace",
             metavar="FILE",
             help="Write a timeline for ui.perfetto.dev or chrome://tracing.",
-            rich_help_panel=PANEL,
+            rich_help_panel=MEASURE,
         ),
     ] = None
     """The file of the trace."""

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from apass import instruments
-from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
+from apass.cli.instruments.base import RunObserver, RunPlan
+from apass.cli.panels import VERIFY
 
 __all__ = ["VerifyingOptions", "VerifyingOutputs"]
 
@@ -30,12 +31,12 @@ class VerifyingOptions:
 
     verify: Annotated[
         Verifying,
-        typer.Option(help="Check that modules are valid, and report the pass that broke one.", rich_help_panel=PANEL),
+        typer.Option(help="Check that modules are valid, and report the pass that broke one.", rich_help_panel=VERIFY),
     ] = Verifying.OFF
     """When to verify."""
     check_changes: Annotated[
         bool,
-        typer.Option("--check-changes", help="Report passes that modify their input in place.", rich_help_panel=PANEL),
+        typer.Option("--check-changes", help="Report passes that modify their input in place.", rich_help_panel=VERIFY),
     ] = False
     """Whether to check that passes do not modify their input."""
 
