@@ -15,9 +15,9 @@ import onnx
 from apass.adapters.tvm import IRModule, from_script
 from apass.adapters.tvm.library import tvm
 
-__all__ = ["ONNX_MODELS", "Pausing", "from_onnx", "light_models", "mixed", "shared", "skipped"]
+__all__ = ["HEAD", "ONNX_MODELS", "Pausing", "from_onnx", "light_models", "mixed", "shared", "skipped"]
 
-_HEAD = "from tvm.script import ir as I\nfrom tvm.script import tirx as T\nfrom tvm.script import relax as R\n\n"
+HEAD = "from tvm.script import ir as I\nfrom tvm.script import tirx as T\nfrom tvm.script import relax as R\n\n"
 
 _SHARED = """
 @I.ir_module
@@ -76,12 +76,12 @@ ONNX_MODELS = Path(onnx.__file__).parent / "backend" / "test" / "data"
 
 def shared() -> IRModule:
     """Return two Relax functions with common subexpressions; one calls the other."""
-    return from_script(_HEAD + _SHARED)
+    return from_script(HEAD + _SHARED)
 
 
 def mixed() -> IRModule:
     """Return a Relax function that calls two TIR functions."""
-    return from_script(_HEAD + _MIXED)
+    return from_script(HEAD + _MIXED)
 
 
 def skipped(mod: IRModule, *names: str) -> IRModule:

@@ -1,7 +1,7 @@
 """TVM's own context and target around a run.
 
-An example is `with tvm.target.Target("llvm"):`. TVM keeps them for each thread, and its passes run in worker threads. What the thread of the event loop has when a pass
-starts is therefore entered in the worker thread as well.
+An example is `with tvm.target.Target("llvm"):`. TVM keeps them for each thread, and its passes run in worker threads.
+What the thread of the event loop has when a pass starts is therefore entered in the worker thread as well.
 """
 
 from collections.abc import Generator

@@ -1,6 +1,6 @@
 """`from_tvm` and `to_tvm`: passes of TVM in apass, and the other way round."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any, ClassVar, Final, Never
@@ -10,7 +10,7 @@ from anyio import from_thread
 
 from apass.adapters.tvm.adapter import ADAPTER
 from apass.adapters.tvm.ambient import ambient, captured
-from apass.adapters.tvm.concurrency import is_concurrent, is_local
+from apass.adapters.tvm.concurrency import is_concurrent, is_fatal, is_local
 from apass.adapters.tvm.execution import CONFIG_PREFIX, current_call, run_in_thread, run_plain
 from apass.adapters.tvm.grouping import Step, part_of, run_steps
 from apass.adapters.tvm.library import BaseFunc, IRModule, tvm, tvm_ffi
@@ -21,9 +21,10 @@ from apass.core.run import current_run
 from apass.errors import AdapterError, ApassError, ExecutorError, PassResultError
 from apass.passes.base import ModulePass, Pass
 from apass.passes.function_pass import FunctionPass
+from apass.passes.registry import get_pass
 from apass.passes.sequential import Sequential
 
-__all__ = ["TVMFunctionPass", "TVMModulePass", "TVMPrimFuncPass", "from_tvm", "make_pass", "to_tvm"]
+__all__ = ["TVMFunctionPass", "TVMIsolatedPass", "TVMModulePass", "TVMPrimFuncPass", "from_tvm", "make_pass", "to_tvm"]
 
 _relax: Final[Any] = tvm.relax
 _tirx: Final[Any] = tvm.tirx
@@ -97,6 +98,29 @@ class TVMModulePass(_OfTVM, ModulePass[IRModule]):
         """
         check_module(self.info.name, mod)
         return await run_in_thread(self.target, mod, ctx, exclusive=self.exclusive)
+
+
+class TVMIsolatedPass(TVMModulePass, init=False):
+    """A pass of TVM that may end its process, and therefore runs in a worker process.
+
+    Only the worker ends then, and the run fails with WorkerLostError. The pass runs in this process if the worker would
+    hide something: TVM's ambient context or target, or passes inside it that instruments are to see.
+    """
+
+    executor: Any = "process"
+
+    def transform(self, mod: IRModule, ctx: PassContext) -> IRModule | Awaitable[IRModule]:
+        """Run the pass in a worker process, or in a thread if needed."""
+        has_passes = isinstance(self.target, tvm.transform.ModulePass)
+        if ambient().is_empty() and not (has_passes and ctx.instruments):
+            return super().transform(mod, ctx)
+        here = TVMModulePass(self.target, self.info, exclusive=self.exclusive)
+        here.timeout, here.on_error = self.timeout, self.on_error
+        return here.transform(mod, ctx)
+
+    def __reduce__(self) -> Any:
+        """Return what makes the registered pass, by its name."""
+        return get_pass, (f"{CONFIG_PREFIX}relax.{self.target.info.name}",)
 
 
 class TVMFunctionPass(_OfTVM, FunctionPass[IRModule, BaseFunc]):
@@ -203,6 +227,8 @@ def make_pass(target: Any, info: PassInfo | None = None) -> Pass[IRModule]:
 
     Its `info` is by default that of `target`.
     """
+    if is_fatal(target):
+        return TVMIsolatedPass(target, info)
     if is_local(target):
         if isinstance(target, _relax.transform.FunctionPass):
             return TVMFunctionPass(target, info)
@@ -216,6 +242,7 @@ def from_tvm(pass_: Any) -> Pass[IRModule]:
 
     - A `tvm.transform.Sequential` becomes an `apass.Sequential` of its passes.
     - A function pass of TVM's own in C++ runs on one function at a time, concurrently in worker threads.
+    - `FoldConstant` of Relax runs in a worker process: a division by zero ends it.
     - Any other pass runs on the whole module in a worker thread. The hooks of instruments are also called around the
       passes that it runs inside, such as those of `tvm.relax.get_pipeline()`.
 

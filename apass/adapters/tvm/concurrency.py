@@ -7,7 +7,9 @@ TVMScript keep a stack for each thread.
 
 from typing import Any, Final
 
-__all__ = ["is_concurrent", "is_local"]
+from apass.adapters.tvm.library import tvm
+
+__all__ = ["is_concurrent", "is_fatal", "is_local"]
 
 LOCAL: Final = frozenset(
     {
@@ -74,6 +76,18 @@ CONCURRENT: Final = frozenset(
 
 _CALLS_PYTHON: Final = frozenset({"tirx.Apply", "tirx.Filter", "tirx.TilePrimitiveDispatch"})
 """Passes over TIR functions that call Python, or remove functions."""
+
+
+_FATAL: Final = frozenset({"FoldConstant"})
+"""Passes that run compiled code, such as the division of integers by zero, which ends the process by SIGFPE.
+
+TVM 0.27 does not catch it (issue 17745 of apache/tvm).
+"""
+
+
+def is_fatal(target: Any) -> bool:
+    """Return whether a pass of TVM may end the process for a valid module."""
+    return str(target.info.name) in _FATAL and isinstance(target, tvm.relax.transform.FunctionPass)
 
 
 def is_local(target: Any) -> bool:

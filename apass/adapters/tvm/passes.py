@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
 from typing import Annotated, Any, Final, Literal, cast, get_args, get_origin
 
-from apass.adapters.tvm.bridge import from_tvm, info_of, make_pass
+from apass.adapters.tvm.bridge import TVMIsolatedPass, from_tvm, make_pass
 from apass.adapters.tvm.execution import CONFIG_PREFIX, TARGET
 from apass.adapters.tvm.library import short_reason, tvm
 from apass.core.config import provide_config_option
@@ -145,8 +145,9 @@ def _make(name: str, maker: Callable[..., Any], options: Mapping[str, Any]) -> P
         for step in _descendants(sequence):
             step.runs_alone = False
         return Sequential(sequence.passes, sequence.info.opt_level, name, sequence.info.required)
-    info = info_of(target)
-    pass_: Any = make_pass(target, PassInfo(info.opt_level, name, info.required))
+    info = PassInfo(int(target.info.opt_level), name, [str(required) for required in target.info.required])
+    # The pipelines run FoldConstant.
+    pass_: Any = TVMIsolatedPass(target, info) if name.startswith("tvm.pipeline.") else make_pass(target, info)
     pass_.cacheable = True
     pass_.version = f"apache-tvm {tvm.__version__}"
     pass_.outside = _REACH.get(name)

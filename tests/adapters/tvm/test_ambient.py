@@ -47,6 +47,15 @@ async def test_ambient_target_and_config_reach_passes() -> None:
     assert ('"kind":"c"' in seen[1][0], seen[1][1]) == (True, {"relax.FuseOps.max_depth": 4})
 
 
+def test_pass_with_ambient_target_runs_in_this_process() -> None:
+    # A worker would not have the target.
+    with tvm.target.Target("llvm"):
+        result = apass.run("tvm.pipeline.zero", shared())
+    assert ADAPTER.equal(result, apass.run("tvm.pipeline.zero", shared()))
+    with tvm.transform.PassContext(disabled_pass=["FoldConstant"]):
+        assert apass.run(from_tvm(tvm.relax.transform.FoldConstant()), mod := shared()) is mod
+
+
 def test_ambient_context_disables_the_result_cache() -> None:
     pass_ = apass.get_pass(PASS)
     ctx = apass.PassContext()

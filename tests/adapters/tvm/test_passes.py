@@ -6,12 +6,13 @@ import anyio
 import pytest
 
 import apass
-from apass.adapters.tvm import ADAPTER
-from apass.adapters.tvm.bridge import TVMFunctionPass, TVMModulePass, TVMPrimFuncPass
+from apass.adapters.tvm import ADAPTER, from_script
+from apass.adapters.tvm.bridge import TVMFunctionPass, TVMModulePass, TVMPrimFuncPass, from_tvm
 from apass.adapters.tvm.library import tvm
 from apass.passes.registry import pass_documentation, pass_options
 from apass.testing import check_pass
-from tests.helpers.tvm_modules import mixed, shared
+from tests.helpers.rows import row
+from tests.helpers.tvm_modules import HEAD, mixed, shared
 
 NEED_TARGET = ("tvm.relax.MetaScheduleApplyDatabase", "tvm.pipeline.default")
 NAMES = [name for name in apass.list_passes() if name.startswith("tvm.")]
@@ -111,3 +112,26 @@ def test_processes_give_the_same_module(pipeline: str) -> None:
 
     (result,) = anyio.run(in_process)
     assert ADAPTER.equal(result, apass.run(pipeline, mod))
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_division_by_zero_ends_a_worker_only() -> None:
+    text = """@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((2,), "int32")) -> R.Tensor((2,), "int32"):
+        with R.dataflow():
+            a = R.divide(R.const([4, 6], "int32"), R.const([%d, 2], "int32"))
+            b = R.add(x, a)
+            R.output(b)
+        return b
+"""
+    mod = from_script(HEAD + text % 0)
+    names = ("tvm.relax.FoldConstant", "tvm.pipeline.zero")
+    for pass_ in (*map(apass.get_pass, names), from_tvm(tvm.relax.transform.FoldConstant())):
+        with row(str(pass_)), pytest.raises(apass.WorkerLostError, match="SIGFPE"):
+            apass.run(pass_, mod)
+    folded = apass.run("tvm.relax.FoldConstant", from_script(HEAD + text % 1))
+    assert "divide" not in ADAPTER.to_text(folded)
+    assert apass.run("tvm.relax.FoldConstant", folded) is folded
