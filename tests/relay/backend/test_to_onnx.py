@@ -198,6 +198,8 @@ LAYERS: list[Make] = [
     lambda x: relay.nn.global_avg_pool2d(x, layout="NHWC"),
     lambda x: relay.nn.l2_normalize(x, 1e-6, axis=[1]),
     lambda x: relay.nn.lrn(x, size=3, axis=3),
+    lambda x: relay.nn.lrn(x, size=4, axis=1),
+    lambda x: relay.nn.lrn(relay.reshape(x, (-1, 8)), size=2, axis=0),
     lambda x: relay.nn.mirror_pad(x, ((0, 0), (1, 2), (0, 0), (2, 0))),
     lambda x: relay.nn.pad(x, ((0, 0), (-1, 2), (0, -3), (1, 1)), pad_mode="edge"),
     lambda x: relay.nn.upsampling(x, 2, 2),

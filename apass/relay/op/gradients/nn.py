@@ -272,8 +272,9 @@ def _lrn(orig: Call, grad: Expr) -> Sequence[Expr]:
     rank, dtype = rank_of(data), tensor_type(data).dtype
     axis = axis_of(rank, attrs.axis)
     positions = np.arange(static_shape("nn.lrn", data)[axis])
-    band = (np.abs(positions[:, None] - positions[None]) <= attrs.size // 2).astype("float64")
+    before = positions[:, None] - positions[None]
+    band = ((before <= attrs.size // 2) & (before > attrs.size // 2 - attrs.size)).astype("float64")
     share = attrs.alpha / attrs.size
     scale = scaled(multiply_axis(data * data, axis, rank, band, dtype), share, data) + scalar_like(attrs.bias, data)
-    inner = multiply_axis(grad * data * power(scale, scalar_like(-attrs.beta - 1, data)), axis, rank, band, dtype)
+    inner = multiply_axis(grad * data * power(scale, scalar_like(-attrs.beta - 1, data)), axis, rank, band.T, dtype)
     return [grad * power(scale, scalar_like(-attrs.beta, data)) - scaled(data * inner, 2 * share * attrs.beta, data)]

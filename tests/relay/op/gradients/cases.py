@@ -219,6 +219,7 @@ def _norms() -> Iterator[tuple[str, Case]]:
     yield "nn.l2_normalize", case(lambda x: nn.l2_normalize(x, 0.5, [1]), (data,))
     yield "nn.l2_normalize", case(lambda x: nn.l2_normalize(x, 100), (data,))
     yield "nn.lrn", case(lambda x: nn.lrn(x, 3, alpha=0.3), (data,))
+    yield "nn.lrn", case(lambda x: nn.lrn(x, 4, alpha=0.3), (data,))
 
 
 def _transposed_products(a: bool, b: bool) -> Iterator[tuple[str, Case]]:

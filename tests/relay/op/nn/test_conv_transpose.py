@@ -173,6 +173,13 @@ def test_text_names_the_kernel_layout_of_python() -> None:
     assert dict(attrs.non_default())["kernel_layout"] == "IOHW"
 
 
+def test_conv1d_transpose_ignores_further_output_paddings() -> None:
+    short, long = (nn.conv1d_transpose(X, Y, output_padding=extra) for extra in ((1,), (1, 2)))
+    assert short.attrs == long.attrs
+    assert inferred(long, TensorType((1, 3, 4)), TensorType((3, 5, 2))) is not None
+    assert evaluated(long, numbers(1, 3, 4), numbers(3, 5, 2)).shape == (1, 5, 6)
+
+
 def test_transposed_convolution_waits_for_data_and_weight_types() -> None:
     assert inferred(nn.conv1d_transpose(X, Y), None, TensorType((1, 1, 1))) is None
     assert inferred(nn.conv1d_transpose(X, Y, channels=1), TensorType((1, 1, 1)), None) is None

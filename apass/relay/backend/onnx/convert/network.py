@@ -132,11 +132,28 @@ def lrn(site: Site) -> Tensor:
     attrs, builder = site.attrs(LRNAttrs), site.builder
     order = list(range(site.rank()))
     axis = site.axis(attrs.axis)
+    if attrs.size % 2 == 0:
+        return _lrn_of_even_size(site, attrs, axis)
     order[1], order[axis] = order[axis], order[1]
     moved = builder.transpose(site[0], order)
     result = builder.emit("LRN", moved, size=attrs.size, alpha=attrs.alpha, beta=attrs.beta, bias=attrs.bias)
     # The exchange of two axes is its own inverse.
     return builder.transpose(result, order)
+
+
+def _lrn_of_even_size(site: Site, attrs: LRNAttrs, axis: int) -> Tensor:
+    # onnxruntime has no LRN of even size, and the longer side of ONNX's window is the other one.
+    builder, rank = site.builder, site.rank()
+    order = [*(other for other in range(rank) if other != axis), axis]
+    added = list(range(max(3 - rank, 0)))
+    squares = builder.unsqueeze(builder.transpose(builder.emit("Mul", site[0], site[0]), order), added)
+    others = [0] * (rank + len(added) - 3)
+    pads = [*others, attrs.size // 2, *others, (attrs.size - 1) // 2]
+    kernel = [*(1 for _ in others), attrs.size]
+    mean = builder.emit("AveragePool", squares, kernel_shape=kernel, pads=pads, count_include_pad=1)
+    back = builder.transpose(builder.squeeze(mean, added), [order.index(other) for other in range(rank)])
+    base = builder.emit("Add", builder.emit("Mul", back, site.like(attrs.alpha)), site.like(attrs.bias))
+    return builder.emit("Div", site[0], builder.emit("Pow", base, site.like(attrs.beta)))
 
 
 def l2_normalize(site: Site) -> Tensor:

@@ -1,14 +1,12 @@
 """Normalizations and dropout."""
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Final
 
 import numpy as np
 
 from apass.relay import op
 from apass.relay.frontend.onnx.convert.arithmetic import as_dtype
-from apass.relay.frontend.onnx.convert.indexing import sliced
 from apass.relay.frontend.onnx.node import Node, Table
 from apass.relay.frontend.onnx.protos import dtype_of
 from apass.relay.ir.expr import Constant, Expr
@@ -132,15 +130,8 @@ def local_response(node: Node) -> Expr:
     bias = node.number("bias", 1.0)
     if size % 2:
         return nn.lrn(data, size=size, axis=1, bias=bias, alpha=alpha, beta=beta)
-    # Relay's lrn requires an odd size: for an even one, sum shifted slices.
-    before = (size - 1) // 2
-    pairs = [(before, size - 1 - before) if axis == 1 else (0, 0) for axis in range(node.rank(data))]
-    squares = nn.pad(op.multiply(data, data), pairs)
-    channels = node.static_dim(data, 1)
-    windows = (sliced(node, squares, [first], [first + channels], [1], None) for first in range(size))
-    total = reduce(op.add, windows)
-    base = op.add(node.constant(bias, data), op.multiply(node.constant(alpha / size, data), total))
-    return op.divide(data, op.power(base, node.constant(beta, data)))
+    # With an even size, the longer side of the window is after the element in ONNX, and before it in Relay.
+    return op.reverse(nn.lrn(op.reverse(data, 1), size=size, axis=1, bias=bias, alpha=alpha, beta=beta), 1)
 
 
 def dropout(node: Node) -> Sequence[Expr]:

@@ -84,6 +84,11 @@ class Conv1DTransposeAttrs(ConvTransposeAttrs):
     kernel_layout: str = "OIW"
     """The layout of the weight."""
 
+    def __post_init__(self) -> None:
+        """Keep the first output padding only, because TVM ignores further ones."""
+        if isinstance(self.output_padding, tuple):
+            object.__setattr__(self, "output_padding", self.output_padding[:1])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conv2DTransposeAttrs(ConvTransposeAttrs):

@@ -22,7 +22,10 @@ class LRNAttrs(Attrs):
     """The attributes of nn.lrn."""
 
     size: int = 5
-    """The size of the neighbourhood along the axis, including the element itself; an odd number."""
+    """The size of the neighbourhood along the axis, including the element itself.
+
+    If it is even, the neighbourhood has one element more before the element than after it, as in TVM.
+    """
     axis: int = 1
     """The axis of the neighbourhood."""
     bias: float = 2.0
@@ -48,8 +51,8 @@ def _lrn_relation(types: Sequence[Type], attrs: LRNAttrs) -> Sequence[Type | Non
     if data is None:
         return None
     axis_in("nn.lrn", data, attrs.axis)
-    if attrs.size < 1 or attrs.size % 2 == 0:
-        raise TypeInferenceError(f"nn.lrn: size must be an odd number, got {attrs.size}")
+    if attrs.size < 1:
+        raise TypeInferenceError(f"nn.lrn: size must be at least 1, got {attrs.size}")
     return [None, data]
 
 
@@ -65,9 +68,10 @@ def _l2_relation(types: Sequence[Type], attrs: L2NormalizeAttrs) -> Sequence[Typ
 def _lrn(attrs: LRNAttrs, data: Array) -> Array:
     wide = data.astype(accumulator(str(data.dtype)), copy=False)
     square: Array = np.square(np.moveaxis(wide, attrs.axis, 0))
-    total, half = square.copy(), attrs.size // 2
-    for step in range(1, min(half, len(square) - 1) + 1):
+    total = square.copy()
+    for step in range(1, min(attrs.size // 2, len(square) - 1) + 1):
         np.add(total[step:], square[:-step], out=total[step:])
+    for step in range(1, min((attrs.size - 1) // 2, len(square) - 1) + 1):
         np.add(total[:-step], square[step:], out=total[:-step])
     scale: Array = np.add(np.multiply(total, attrs.alpha / attrs.size), attrs.bias)
     out: Array = np.divide(wide, np.moveaxis(np.power(scale, attrs.beta), 0, attrs.axis))
@@ -108,6 +112,7 @@ def lrn(data: Expr, size: int = 5, axis: int = 1, bias: float = 2, alpha: float 
     """Return the local response normalization of the data along an axis.
 
     This is `data / (bias + alpha / size * s) ** beta`, where s is the sum of squares of the `size` nearest elements.
+    If `size` is even, the element before is nearer than the one after.
     """
     attrs = LRNAttrs(size=size, axis=axis, bias=float(bias), alpha=float(alpha), beta=float(beta))
     return Call(_LRN, (data,), attrs)
