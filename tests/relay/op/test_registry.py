@@ -201,3 +201,9 @@ def test_register_gradient_sets_the_primal_gradient(shift: Op) -> None:
     assert shift.get_attr("FPrimalGradient") is gradient
     assert op.op.register_gradient("example.shift", gradient, level=9) is gradient
     shift.reset_attr("FPrimalGradient")
+
+
+def test_register_infer_correct_layout_sets_layout_rule(shift: Op) -> None:
+    rule = op.register_infer_correct_layout("example.shift", lambda attrs, new, old, types: None)
+    assert shift.get_attr("FInferCorrectLayout") is rule
+    shift.reset_attr("FInferCorrectLayout")

@@ -254,6 +254,7 @@ def test_every_function_is_in_tvms_module() -> None:
         "register_legalize",
         "register_mixed_precision_conversion",
         "register_gradient",
+        "register_infer_correct_layout",
         "register_op_attr",
         "register_pattern",
         "register_stateful",

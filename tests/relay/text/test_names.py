@@ -29,10 +29,10 @@ relay.dataflow_pattern: has_dtype has_shape has_type is_constant is_expr is_if i
 relay.dataflow_pattern: is_var match partition rewrite wildcard
 relay.loops: while_loop
 relay.op: Op OpPattern annotation contrib get image nn register register_alter_op_layout register_convert_op_layout
-relay.op: register_legalize register_op_attr register_pattern register_stateful
+relay.op: register_infer_correct_layout register_legalize register_op_attr register_pattern register_stateful
 relay.op.contrib: get_pattern_table register_pattern_table
 relay.op.op: Op OpPattern get register register_alter_op_layout register_convert_op_layout register_legalize
-relay.op.op: register_op_attr register_pattern register_stateful
+relay.op.op: register_infer_correct_layout register_op_attr register_pattern register_stateful
 relay.param_dict: load_param_dict save_param_dict
 relay.te: size_var var
 relay.testing: add_nat_definitions count create_workload dcgan densenet dqn inception_v3 init layers lstm make_nat_expr
@@ -105,6 +105,7 @@ relay.loops.while_loop(cond, loop_vars, loop_bodies)
 relay.op.register(op_name, describe='')
 relay.op.register_alter_op_layout(op_name, alter_layout=None, level=10)
 relay.op.register_convert_op_layout(op_name, convert_layout=None, level=10)
+relay.op.register_infer_correct_layout(op_name, infer_layout=None, level=10)
 relay.op.register_legalize(op_name, legal_op=None, level=10)
 relay.op.register_op_attr(op_name, attr_key, value=None, level=10)
 relay.op.register_pattern(op_name, pattern, level=10)

@@ -18,6 +18,7 @@ __all__ = [
     "register_alter_op_layout",
     "register_convert_op_layout",
     "register_gradient",
+    "register_infer_correct_layout",
     "register_legalize",
     "register_mixed_precision_conversion",
     "register_op",
@@ -247,6 +248,32 @@ def register_alter_op_layout(op_name: str, alter_layout: object = None, level: i
     >>> get("nn.dense").reset_attr("FTVMAlterOpLayout")
     """
     return register_op_attr(op_name, "FTVMAlterOpLayout", alter_layout, level)
+
+
+@overload
+def register_infer_correct_layout(
+    op_name: str, infer_layout: None = None, level: int = 10
+) -> Callable[[ValueT], ValueT]: ...
+@overload
+def register_infer_correct_layout(op_name: str, infer_layout: ValueT, level: int = 10) -> ValueT: ...
+def register_infer_correct_layout(op_name: str, infer_layout: object = None, level: int = 10) -> object:
+    """Set which layouts of inputs and results are valid together for an operator.
+
+    The value, its `FInferCorrectLayout`, is `rule(attrs, new_in_layouts, old_in_layouts, old_in_types)`. It returns an
+    `InferCorrectLayoutOutput`, or None if the layouts are unknown. AlterOpLayout and ConvertLayout call it. Without
+    `infer_layout`, return a decorator.
+
+    Raises:
+        UnknownOpError: if no operator has that name.
+
+    >>> @register_infer_correct_layout("nn.batch_matmul", level=11)
+    ... def infer_matmul(attrs, new_in_layouts, old_in_layouts, old_in_types):
+    ...     return None
+    >>> get("nn.batch_matmul").get_attr("FInferCorrectLayout") is infer_matmul
+    True
+    >>> get("nn.batch_matmul").reset_attr("FInferCorrectLayout")
+    """
+    return register_op_attr(op_name, "FInferCorrectLayout", infer_layout, level)
 
 
 @overload
