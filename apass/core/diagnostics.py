@@ -53,6 +53,10 @@ class Span:
     end_column: int
     """The column after the last character. An empty span marks a point, shown as one caret."""
 
+    def same_as(self, other: object) -> bool:
+        """Return whether `other` is the same object, as TVM's objects do."""
+        return self is other
+
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic(Displayed):

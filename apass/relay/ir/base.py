@@ -1,6 +1,6 @@
 """`Node`, and the names of sources and of variables, as in TVM's `relay.base`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from apass.core.diagnostics import Span
 
@@ -17,7 +17,7 @@ class Node:
         return self is other
 
 
-class SourceName(str):
+class SourceName(str, Node):
     """The name of a source in the spans of parsed programs: a `str` with TVM's `name`.
 
     >>> SourceName("main.relay").name
@@ -31,6 +31,13 @@ class SourceName(str):
         """The name itself."""
         return str(self)
 
+    def same_as(self, other: object) -> bool:
+        """Return whether `other` is the same name.
+
+        TVM has one object for each name.
+        """
+        return isinstance(other, SourceName) and self == other
+
 
 class TextName(SourceName):
     """The name of a text that the parser read.
@@ -42,8 +49,16 @@ class TextName(SourceName):
 
 
 @dataclass(frozen=True, slots=True)
-class Id:
+class Id(Node):
     """The name of a variable as TVM exposes it: `var.vid`."""
 
     name_hint: str
     """The name."""
+    owner: object = field(default=None, repr=False, compare=False)
+    """The variable that has the name; None if it was made without one."""
+
+    def same_as(self, other: object) -> bool:
+        """Return whether `other` is the name of the same variable."""
+        # `var.vid` is a new object each time.
+        is_of_same = isinstance(other, Id) and self.owner is not None and self.owner is other.owner
+        return self is other or is_of_same

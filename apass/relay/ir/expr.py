@@ -167,7 +167,7 @@ class Var(Expr):
     @property
     def vid(self) -> Id:
         """The name as an `Id`, as in TVM: `var.vid.name_hint`."""
-        return Id(self.name_hint)
+        return Id(self.name_hint, self)
 
     @property
     def checked_type(self) -> Type:

@@ -2,12 +2,14 @@
 
 from typing import Annotated, Final, TypeAlias, cast
 
+from apass.relay.ir.base import Node
+
 __all__ = ["IntImm", "Integer", "immediate", "normal_dtype"]
 
 _DTYPES: Final = {"int": "int32", "uint": "uint32", "float": "float32", "uint1": "bool", "bfloat": "bfloat16"}
 
 
-class IntImm(int):
+class IntImm(int, Node):
     """An integer in the shape of a type or in an attribute.
 
     It is an `int` with TVM's `value` and `dtype`. It equals the plain int, and has the same hash and text. Arithmetic

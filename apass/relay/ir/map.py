@@ -4,6 +4,8 @@ from abc import ABCMeta
 from collections.abc import Collection, Iterator, KeysView, Mapping, ValuesView
 from typing import Generic, TypeVar, cast, overload
 
+from apass.relay.ir.base import Node
+
 __all__ = ["Map"]
 
 K = TypeVar("K")
@@ -11,7 +13,7 @@ V = TypeVar("V")
 D = TypeVar("D")
 
 
-class Map(Collection[K], Generic[K, V]):
+class Map(Node, Collection[K], Generic[K, V]):
     """An immutable mapping in insertion order: TVM's `Map`.
 
     It equals a dict with the same entries.

@@ -62,6 +62,9 @@ def test_expression_is_not_iterable() -> None:
 
 def test_same_as_compares_identity() -> None:
     assert (X.same_as(X), X.same_as(Y)) == (True, False)
+    # One variable has one name, though `vid` is computed.
+    assert (X.vid.same_as(X.vid), X.vid.same_as(Var("x").vid), Id("x").same_as(Id("x"))) == (True, False, False)
+    assert SourceName("a.relay").same_as(SourceName("a.relay"))
 
 
 def test_span_is_accepted_as_last_argument() -> None:

@@ -6,13 +6,16 @@ from dataclasses import dataclass
 import pytest
 
 from apass import relay
+from apass.core.diagnostics import Span
 from apass.errors import PassRegistrationError
 from apass.relay import te
 from apass.relay.errors import SerializationError, UnknownTypeKeyError
 from apass.relay.expr import OPS, Call, Expr, Op
 from apass.relay.ir.attrs import Attrs, DictAttrs
-from apass.relay.ir.base import Node
+from apass.relay.ir.base import Id, Node, SourceName
 from apass.relay.ir.expr import const, var
+from apass.relay.ir.immediates import IntImm
+from apass.relay.ir.map import Map
 from apass.relay.ir.type_keys import attrs_key, attrs_type_of
 from apass.relay.op.define.registry import register
 from apass.relay.op.op_attrs import Conv2DAttrs
@@ -100,7 +103,7 @@ def test_size_var_is_a_dimension() -> None:
     assert (te.var().name, te.size_var().name, te.var().dtype) == ("tindex", "size", "int32")
 
 
-NODES: list[Node] = [
+NODES: list[Node | Span] = [
     var("x"),
     const(1),
     Op.get("add"),
@@ -119,11 +122,16 @@ NODES: list[Node] = [
     Conv2DAttrs(),
     relay.Any(),
     te.var("n"),
+    relay.Span("text", 1, 1, 1, 2),
+    SourceName("text"),
+    Id("x"),
+    IntImm(3),
+    Map({"a": 1}),
 ]
 
 
 @pytest.mark.parametrize("node", NODES, ids=lambda node: type(node).__name__)
-def test_same_as_means_identity(node: Node) -> None:
+def test_same_as_means_identity(node: Node | Span) -> None:
     assert node.same_as(node)
     assert not any(node.same_as(other) for other in NODES if other is not node)
     assert not node.same_as(None)
