@@ -1,6 +1,6 @@
 """Binding of expressions to variables in their home scopes, for the normal forms."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from copy import copy
 from typing import Final, Self
 
@@ -87,7 +87,8 @@ class LetScope(HomeScope):
 class LetBinder(ExprMutator):
     """Binds expressions to variables in their home scopes.
 
-    The binding comes just before the first use in that scope. Variables that a Let binds stay bound.
+    The binding comes just before the first use in that scope. Variables that a Let binds stay bound. As in TVM, `x` is
+    replaced by `y` after `let y = x`.
     """
 
     def __init__(
@@ -117,6 +118,7 @@ class LetBinder(ExprMutator):
         self._homes = home_scopes(self._outermost, self._order, atoms, self._open)
         self._named: dict[Expr, Let] = {}
         self._done: set[Let] = set()
+        self._aliases: dict[Expr, list[tuple[LetScope, Var]]] = {}
 
     def bind(self, is_bound: Callable[[Expr], bool]) -> Expr:
         """Return the expression with bindings for all expressions that `is_bound` selects.
@@ -128,10 +130,10 @@ class LetBinder(ExprMutator):
                 if isinstance(event.binder, Let):
                     self._enter_let(event.binder, event.part)
             elif isinstance(event, Let) and not self._has_let_scopes:
-                self.memo_map[event] = self.visit(event.body)
+                self.memo_map[event] = self._visit_in(self._homes[event], event.body)
             else:
                 self.memo_map[event] = self._bind(event, is_bound)
-        return self._outermost.close(self.visit(self._root))
+        return self._outermost.close(self._visit_in(self._outermost, self._root))
 
     def lifted(self) -> set[Expr]:
         """Return expressions whose home scope is not the scope of their first use.
@@ -169,7 +171,9 @@ class LetBinder(ExprMutator):
             return
         if let not in self._done:
             scope = self._parts[let][0] if let in self._parts else self._homes[let]
-            scope.bind(let.var, self.visit(let.value), let)
+            scope.bind(let.var, self._visit_in(scope, let.value), let)
+            if type(let.value) is Var:
+                self._aliases.setdefault(let.value, []).append((scope, let.var))
         if let in self._named and not self._has_let_scopes:
             self._name(let.body, self._named.pop(let))
 
@@ -180,8 +184,9 @@ class LetBinder(ExprMutator):
 
     def _bind(self, node: Expr, is_bound: Callable[[Expr], bool]) -> Expr:
         """Return the variable of a node, or the rebuilt node if it is not bound."""
-        new = self._rebuild(node)
         scope = self._homes[node]
+        self._use_aliases(scope, node.children)
+        new = self._rebuild(node)
         let = self._named.pop(node, None)
         if let is not None:
             self._done.add(let)
@@ -218,4 +223,17 @@ class LetBinder(ExprMutator):
         return Match(data, clauses, node.complete, span=node.span)
 
     def _closed(self, node: Expr, part: int, result: Expr) -> Expr:
-        return self._parts[node][part].close(self.visit(result))
+        scope = self._parts[node][part]
+        return scope.close(self._visit_in(scope, result))
+
+    def _visit_in(self, scope: LetScope, expr: Expr) -> Expr:
+        """Return the rewritten node, where it is used in a scope."""
+        self._use_aliases(scope, (expr,))
+        return self.visit(expr)
+
+    def _use_aliases(self, scope: LetScope, exprs: Iterable[Expr]) -> None:
+        """Map variables to the ones that Lets around or in a scope bound to them."""
+        if self._aliases:
+            for var in filter(self._aliases.__contains__, exprs):
+                aliases = (alias for outer, alias in self._aliases[var] if scope.is_in(outer))
+                self.memo_map[var] = next(aliases, var)

@@ -1,5 +1,7 @@
 """ToANormalForm, ToBasicBlockNormalForm and ToGraphNormalForm."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -168,7 +170,23 @@ def test_basic_blocks_keep_variable_of_variable() -> None:
     assert to_basic_block_normal_form(body) is body
     shared = exp(X)
     result = to_basic_block_normal_form(lets((A, X), If(CONDITION, add(shared, A), shared)))
-    assert_becomes(result, lets((A, X), (B, exp(X)), If(CONDITION, add(B, A), B)))
+    assert_becomes(result, lets((A, X), (B, exp(A)), If(CONDITION, add(B, A), B)))
+
+
+@pytest.mark.parametrize("convert", [to_basic_block_normal_form, to_a_normal_form])
+def test_normal_forms_use_variable_of_variable_within_let(convert: Callable[[Expr], Expr]) -> None:
+    assert_becomes(convert(lets((A, X), X)), lets((A, X), A))
+    assert_becomes(convert(lets((A, X), (B, X), X)), lets((A, X), (B, A), A))
+    chain = lets((A, X), (B, A), (C, Tuple([X, A])), C)
+    assert_becomes(convert(chain), lets((A, X), (B, A), (C, Tuple([A, B])), C))
+    branches = If(CONDITION, lets((A, X), (B, exp(X)), B), X)
+    assert_becomes(convert(branches), convert(If(CONDITION, lets((A, X), (B, exp(A)), B), X)))
+
+
+def test_basic_blocks_keep_variable_outside_let_of_another() -> None:
+    shared = exp(X)
+    after = to_basic_block_normal_form(Tuple([shared, lets((A, X), add(shared, X)), X]))
+    assert_becomes(after, Tuple([shared, lets((A, X), add(shared, A)), X]))
 
 
 @pytest.mark.parametrize("pass_", [ToBasicBlockNormalForm(), ToANormalForm()])
