@@ -60,4 +60,4 @@ class _Widened:
         return Call(calls[0].op, (calls[0].args[0], joined), calls[0].attrs)
 
     def joining(self, call: Call) -> Concatenated:
-        return Concatenated(2, counts_from_end=True)
+        return Concatenated(-1)

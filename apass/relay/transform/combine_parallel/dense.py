@@ -86,4 +86,4 @@ class _Widened:
         return Call(calls[0].op, (calls[0].args[0], weight), replace(attrs_of(calls[0], DenseAttrs), units=units))
 
     def joining(self, call: Call) -> Repeated:
-        return Repeated(len(tensor_type(call).shape) - 1)
+        return Repeated(-1)

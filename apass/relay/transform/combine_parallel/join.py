@@ -23,6 +23,10 @@ class Joining(Protocol):
         """
         ...
 
+    def result_fits(self, call: Call, index: int) -> bool:
+        """Return whether the result of a call can be split as its operand at `index` is."""
+        ...
+
     def join_operands(self, calls: Sequence[Call], index: int) -> Expr:
         """Return the operands of the calls at `index`, joined."""
         ...
@@ -37,9 +41,7 @@ class Concatenated:
     """Tensors are concatenated along an axis of the result."""
 
     axis: int
-    """The axis."""
-    counts_from_end: bool = False
-    """Whether the axis is the last one, and calls of `concatenate` name it -1."""
+    """The axis; if it is negative, it counts from the end, and broadcasting may add axes before it."""
 
     def operand_fits(self, first: Call, second: Call, index: int) -> bool:
         """Return whether both operands have the whole axis and are otherwise equal."""
@@ -53,15 +55,20 @@ class Concatenated:
             return False
         return all(a == b for i, (a, b) in enumerate(zip(left.shape, right.shape, strict=True)) if i != axis)
 
+    def result_fits(self, call: Call, index: int) -> bool:
+        """Return whether the joined axis is the same one in the result and in the operand."""
+        result, operand = tensor_type(call).shape, tensor_type(call.args[index]).shape
+        return result == operand or (self.axis < 0 and result[self.axis :] == operand[self.axis :])
+
     def join_operands(self, calls: Sequence[Call], index: int) -> Expr:
         """Return the concatenation of the operands."""
         operands = Tuple([call.args[index] for call in calls])
-        axis = -1 if self.counts_from_end else self._axis_of_operand(calls[0], index)
+        axis = self.axis if self.axis < 0 else self._axis_of_operand(calls[0], index)
         return call_op("concatenate", operands, axis=axis)
 
     def parts(self, joined: Expr, calls: Sequence[Call]) -> list[Expr]:
         """Return a slice for each call, of the axes up to the joined one as in TVM."""
-        before = self.axis
+        before = self.axis % len(tensor_type(calls[0]).shape)
         strides = (1,) * (before + 1)
         slices: list[Expr] = []
         start = 0
@@ -74,7 +81,8 @@ class Concatenated:
 
     def _axis_of_operand(self, call: Call, index: int) -> int:
         """Return the axis in an operand that broadcasts; negative if the operand lacks it."""
-        return self.axis - len(tensor_type(call).shape) + len(tensor_type(call.args[index]).shape)
+        from_end = self.axis if self.axis < 0 else self.axis - len(tensor_type(call).shape)
+        return from_end + len(tensor_type(call.args[index]).shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +120,10 @@ class Stacked:
     def operand_fits(self, first: Call, second: Call, index: int) -> bool:
         """Return whether both operands are of one type."""
         return tensor_type(first.args[index]) == tensor_type(second.args[index])
+
+    def result_fits(self, call: Call, index: int) -> bool:
+        """Return whether the result has the shape of the operand."""
+        return tensor_type(call).shape == tensor_type(call.args[index]).shape
 
     def join_operands(self, calls: Sequence[Call], index: int) -> Expr:
         """Return the operands stacked, expanded to the rank of the result."""

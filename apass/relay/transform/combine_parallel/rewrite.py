@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeAlias
 
-from apass.relay.ir.calls import op_name, tensor_type
+from apass.relay.ir.calls import op_name
 from apass.relay.ir.expr import Call, Expr, Op
 from apass.relay.ir.function import Function
 from apass.relay.ir.post_order import post_order
@@ -140,10 +140,7 @@ def _level_fits(level: Sequence[Call], index: int, joining: Joining) -> bool:
         if call.op is not first.op or call.attrs != first.attrs or len(call.args) != len(first.args):
             return False
         # A call that broadcasts its operand to a larger shape may have the joined axis elsewhere.
-        if (
-            not isinstance(call.checked_type, TensorType)
-            or call.checked_type.shape != tensor_type(call.args[index]).shape
-        ):
+        if not isinstance(call.checked_type, TensorType) or not joining.result_fits(call, index):
             return False
         if not all(joining.operand_fits(first, call, i) for i in range(len(call.args)) if i != index):
             return False
