@@ -51,7 +51,7 @@ class DFPatternCallback:
         self.pattern: DFPattern | None = None
         """The pattern."""
         self.require_type = require_type
-        """Whether types are inferred before each search."""
+        """Whether types are inferred before each search; without it, nodes that a callback created have none."""
         self.rewrite_once = rewrite_once
         """Whether to leave the results of the callback unsearched."""
 

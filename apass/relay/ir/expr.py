@@ -52,6 +52,13 @@ set_field: Final = object.__setattr__
 """Sets a field in the `__init__` of a frozen node."""
 
 
+def _untyped(expr: "Expr") -> ValueError:
+    return ValueError(
+        f"the type of {expr!r} has not been inferred; run relay.transform.InferType on its module, or create a "
+        "DFPatternCallback with require_type=True"
+    )
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Expr(Operators["Call"], Node):
     """Base of all expressions. An expression is equal only to itself.
@@ -73,7 +80,7 @@ class Expr(Operators["Call"], Node):
 
         """
         if self.checked_type_ is None:
-            raise ValueError(f"the type of {self!r} has not been inferred; run relay.transform.InferType on its module")
+            raise _untyped(self)
         return self.checked_type_
 
     @property
@@ -178,9 +185,7 @@ class Var(Expr):
 
         """
         if self.type_annotation is None:
-            raise ValueError(
-                f"the type of variable {self.name_hint} has not been inferred; run InferType on its module"
-            )
+            raise _untyped(self)
         return self.type_annotation
 
     def _label(self) -> str:

@@ -200,6 +200,24 @@ def test_callback_that_requires_types_receives_them() -> None:
     assert [pre.checked_type for pre, _, _ in same.calls] == [TensorType((2, 3))]
 
 
+class ReadsType(Same):
+    """Reads the type of each match."""
+
+    def callback(self, pre: Expr, post: Expr, node_map: NodeMap) -> Expr:
+        return post if pre.checked_type else pre
+
+
+def test_error_of_missing_type_names_require_type() -> None:
+    func = infer_expr(Function([x := var("x", shape=(2,))], relu(add(x, x))))
+    reader = ReadsType(is_op("nn.relu")(wildcard()))
+    with pytest.raises(ValueError, match=r"type of <relay.Call .* create a DFPatternCallback with require_type=True"):
+        rewrite([AddToSub(), reader], func)
+    with pytest.raises(ValueError, match=r"type of <relay.Var %x> .* require_type=True"):
+        ReadsType(is_var()).rewrite(X)
+    reader.require_type = True
+    assert_structural_equal(rewrite([AddToSub(), reader], func), infer_expr(Function([x], relu(subtract(x, x)))))
+
+
 def test_module_provides_types_of_called_functions() -> None:
     x = var("x", shape=(2, 3))
     mod = IRModule()
