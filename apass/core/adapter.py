@@ -37,6 +37,7 @@ __all__ = [
     "register_adapter",
     "run_in_thread_if_safe",
     "select_functions",
+    "source_of",
     "suffix_of",
     "text_parts",
     "type_name",
@@ -212,6 +213,13 @@ class OptionalMethods(Protocol[ModT, FuncT]):
         """Return a module in which each node without a location has one of its own.
 
         It is for `LocationCheckInstrument`. The module must be valid, and otherwise equal.
+        """
+        ...
+
+    def sources(self, mod: ModT) -> Mapping[str, str]:
+        """Return the texts that the spans of the module point into, by source name.
+
+        Diagnostics about the module show lines of them.
         """
         ...
 
@@ -410,6 +418,12 @@ def exact_fingerprint(adapter: IRAdapter[ModT, FuncT], x: ModT | FuncT) -> str:
 def suffix_of(adapter: IRAdapter[Any, Any]) -> str:
     """Return the file name extension for the output of `dumps`."""
     return cast("str", getattr(adapter, "suffix", ".bin"))
+
+
+def source_of(mod: object, source_name: str) -> str | None:
+    """Return the text of a source of a module; None if it is not known."""
+    sources = getattr(adapter_of_type(type(mod)), "sources", None)
+    return None if sources is None else cast("Mapping[str, str]", sources(mod)).get(source_name)
 
 
 def facts_of(adapter: IRAdapter[ModT, Any], mod: ModT) -> object:

@@ -4,15 +4,17 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TextIO
 
+from apass.core.adapter import source_of
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel, Span, render
 from apass.core.displayed import Displayed
+from apass.core.run import current_module, current_run
 from apass.errors import DiagnosticError
 from apass.util.checks import check_type
 
-__all__ = ["DiagnosticContext"]
+__all__ = ["DiagnosticContext", "located_here"]
 
 
 class DiagnosticContext(Displayed):
@@ -73,10 +75,15 @@ class DiagnosticContext(Displayed):
                 del self._sources[next(iter(self._sources))]
 
     def emit(self, diagnostic: Diagnostic) -> None:
-        """Add `diagnostic` to the pending ones, or count it if the limit is reached."""
+        """Add `diagnostic` to the pending ones, or count it if the limit is reached.
+
+        A diagnostic without an origin is about the current pass, function and module. Its source text is that of the
+        module, if the adapter has `sources`.
+        """
         check_type("argument of emit()", diagnostic, Diagnostic)
+        located = located_here(diagnostic)
         with self._lock:
-            self._batch.add(diagnostic, self._limit)
+            self._batch.add(located, self._limit)
 
     def error(self, message: str, span: Span | None = None) -> None:
         """Emit an error."""
@@ -133,6 +140,14 @@ class DiagnosticContext(Displayed):
         if batch.has_error:
             raise DiagnosticError(render(batch.pending, batch.dropped, self._limit, sources, False))
         return text
+
+
+def located_here(diagnostic: Diagnostic) -> Diagnostic:
+    """Return a diagnostic with the origin and the source text that it lacks."""
+    located = diagnostic.made_by(current_run())
+    if located.span is None or located.source is not None:
+        return located
+    return replace(located, source=source_of(current_module(), located.span.source_name))
 
 
 def _write(text: str, file: TextIO) -> None:

@@ -5,12 +5,13 @@ The names are TVM's, the rendered form is that of rustc.
 
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import partial
 from typing import Self
 
 from apass.core.displayed import Displayed
+from apass.core.run import Run
 from apass.util.checks import check_type
 
 __all__ = ["Diagnostic", "DiagnosticLevel", "Span", "render"]
@@ -81,6 +82,8 @@ class Diagnostic(Displayed):
     """The name of the current function of the pass."""
     module: str | None = None
     """The name of the current module of the pass."""
+    source: str | None = field(default=None, repr=False, compare=False)
+    """The text that `span` points into; None for the one that `DiagnosticContext.add_source` set for its name."""
 
     def __block__(self) -> object:
         return self.__block_of__([self])
@@ -97,12 +100,26 @@ class Diagnostic(Displayed):
         check_type("level of a diagnostic", self.level, DiagnosticLevel)
         check_type("message of a diagnostic", self.message, str)
         check_type("span of a diagnostic", self.span, Span | None)
-        for origin in ("pass_name", "function", "module"):
+        for origin in ("pass_name", "function", "module", "source"):
             check_type(f"{origin} of a diagnostic", getattr(self, origin), str | None)
         if self.span is not None:
             check_type("source_name of a span", self.span.source_name, str)
-            for field in ("line", "end_line", "column", "end_column"):
-                check_type(f"{field} of a span", getattr(self.span, field), int)
+            for name in ("line", "end_line", "column", "end_column"):
+                check_type(f"{name} of a span", getattr(self.span, name), int)
+
+    @property
+    def origin(self) -> tuple[str | None, str | None, str | None]:
+        """The names of pass, function and module."""
+        return self.pass_name, self.function, self.module
+
+    def made_by(self, run: Run | None) -> "Diagnostic":
+        """Return the diagnostic with the names of pass, function and module of a run.
+
+        One that names any of these is returned as it is.
+        """
+        if run is None or self.origin != (None, None, None):
+            return self
+        return replace(self, pass_name=run.info.name, function=run.function, module=run.module)
 
     @classmethod
     def error(cls, message: str, span: Span | None = None) -> Self:
@@ -151,16 +168,24 @@ def render(
 
     `dropped` counts the diagnostics of each level that exceeded `limit`; a last note reports them.
     """
-    named = {diagnostic.span.source_name for diagnostic in pending if diagnostic.span is not None}
-    lines = {name: _lines(sources[name]) for name in named & sources.keys()}
+    texts = {_source_of(diagnostic, sources) for diagnostic in pending}
+    lines = {text: [] if text is None else _lines(text) for text in texts}
     groups = [
-        "\n".join(_show(diagnostic, lines, color) for diagnostic in group) for group in _groups(_ordered(pending))
+        "\n".join(_show(diagnostic, lines[_source_of(diagnostic, sources)], color) for diagnostic in group)
+        for group in _groups(_ordered(pending))
     ]
     if dropped:
         counts = ", ".join(f"{level.name.lower()} {dropped[level]}" for level in sorted(dropped))
         message = f"{sum(dropped.values())} more not shown ({counts}): at most {limit} diagnostics can be pending"
         groups.append(_heading(DiagnosticLevel.NOTE, message, color))
     return "\n\n".join(groups)
+
+
+def _source_of(diagnostic: Diagnostic, sources: Mapping[str, str]) -> str | None:
+    """Return the text that a diagnostic points into; None if it is not known."""
+    if diagnostic.span is None or diagnostic.source is not None:
+        return diagnostic.source
+    return sources.get(diagnostic.span.source_name)
 
 
 def _ordered(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
@@ -185,7 +210,7 @@ def _groups(diagnostics: Iterable[Diagnostic]) -> list[list[Diagnostic]]:
     groups: list[list[Diagnostic]] = []
     latest: dict[tuple[str | None, ...], list[Diagnostic]] = {}
     for diagnostic in diagnostics:
-        origin = (diagnostic.pass_name, diagnostic.function, diagnostic.module)
+        origin = diagnostic.origin
         is_first = diagnostic.level <= DiagnosticLevel.WARNING
         if not is_first and origin in latest:
             latest[origin].append(diagnostic)
@@ -197,15 +222,15 @@ def _groups(diagnostics: Iterable[Diagnostic]) -> list[list[Diagnostic]]:
     return groups
 
 
-def _show(diagnostic: Diagnostic, sources: Mapping[str, Sequence[str]], color: bool) -> str:
+def _show(diagnostic: Diagnostic, lines: Sequence[str], color: bool) -> str:
     span, mark = diagnostic.span, partial(_paint, _LEVEL_STYLE[diagnostic.level], color=color)
-    rows = [] if span is None else _excerpt(sources.get(span.source_name, ()), span, mark)
+    rows = [] if span is None else _excerpt(lines, span, mark)
     width = max((len(label) for label, _ in rows if label != _DOTS), default=1)
     shown = [_heading(diagnostic.level, diagnostic.message, color)]
     if span is not None:
         location = f"{_clean(span.source_name)}:{span.line}:{span.column}"
         shown.append(f"{' ' * width}{_paint(_GUTTER, '-->', color)} {location}")
-    parts = (("pass", diagnostic.pass_name), ("function", diagnostic.function), ("module", diagnostic.module))
+    parts = zip(("pass", "function", "module"), diagnostic.origin, strict=True)
     named = [f"{kind} {_clean(name)}" for kind, name in parts if name is not None]
     origin = f"in {', '.join(named)}" if named else ""
     if origin and rows:

@@ -21,6 +21,7 @@ __all__ = [
     "is_whereabouts",
     "leave_module",
     "note_whereabouts",
+    "standing_cursor",
 ]
 
 
@@ -103,7 +104,7 @@ class RunCursor:
         self.parent: Run | None = parent
         """The run that the loop belongs to."""
         self.mod: object = mod
-        """The module whose functions the bodies are; None for a loop over passes."""
+        """The module that the current pass or body works on; None before the first pass."""
         self.queue: Iterator[Any] = queue
         """The bodies that have not started; an iterator that knows its length."""
         self.item: AnyPass | str | Run | None = None
@@ -202,9 +203,16 @@ def functions_to_come() -> int:
 
 
 def current_module() -> object:
-    """Return the module of the current body's function; None outside of a body."""
+    """Return the module of the current pass or body; None outside of any pass."""
     current = RUN.get()
     return current.mod if isinstance(current, RunCursor) else None
+
+
+def standing_cursor() -> RunCursor:
+    """Return a cursor that stays at the current run, for another thread."""
+    cursor = RunCursor(None, current_module())
+    cursor.item = current_run()
+    return cursor
 
 
 def current_module_name() -> str | None:

@@ -19,7 +19,7 @@ from apass.core.analysis_manager import give
 from apass.core.context import PassContext, waiting_for
 from apass.core.executor import STOPPED, Executor
 from apass.core.portable import Delegates, check_portable, records_of
-from apass.core.run import RUN, Run, current_module_name, current_run
+from apass.core.run import RUN, RunCursor, current_module_name, standing_cursor
 from apass.errors import ExecutorError, PassTimeoutError
 from apass.executors.batching import Batches, Done
 from apass.executors.messages import store_for_worker
@@ -34,7 +34,7 @@ ItemT = TypeVar("ItemT")
 R = TypeVar("R")
 Args = TypeVarTuple("Args")
 
-_Item = tuple[Run | None, Callable[..., Any], tuple[Any, ...]]
+_Item = tuple[RunCursor | None, Callable[..., Any], tuple[Any, ...]]
 """A function with its arguments, and for a body also its run."""
 
 
@@ -87,7 +87,7 @@ class ThreadExecutor:
         arguments = (pass_, mod, ctx, backend_name())
         async with self.slots():
             with waiting_for("a worker thread"):
-                done: Done[Any] = (await _in_thread([(current_run(), call_transform, arguments)]))[0]
+                done: Done[Any] = (await _in_thread([(standing_cursor(), call_transform, arguments)]))[0]
         result = done.unwrap()
         if pass_.timeout is not None and done.seconds > pass_.timeout:
             raise PassTimeoutError(f"pass {pass_.info.name!r} took longer than {pass_.timeout:g} s")
@@ -159,7 +159,7 @@ class _Bodies:
     async def _body(self, func: Any, mod: Any, ctx: PassContext) -> Any:
         results = {analysis: await ctx.get(analysis, func) for analysis in self._pass.analyses}
         with waiting_for("a worker thread"):
-            result, seconds = await self._batches.submit((current_run(), self._timed, (func, mod, ctx, results)))
+            result, seconds = await self._batches.submit((standing_cursor(), self._timed, (func, mod, ctx, results)))
         limit = self._pass.timeout
         if limit is not None and seconds > limit:
             raise PassTimeoutError(f"the body of pass {self._pass.info.name!r} took longer than {limit:g} s")
@@ -189,7 +189,7 @@ class _ThreadBatch:
 
     def run(self) -> None:
         """Run the calls in order, each in its own context, until a stop is requested."""
-        for run, function, arguments in self.items:
+        for cursor, function, arguments in self.items:
             if self.is_stopped:
                 return
             start = perf_counter()
@@ -199,15 +199,15 @@ class _ThreadBatch:
             try:
                 # Copy the thread's own context. In a copy of the caller's context, anyio would assume a running event
                 # loop.
-                result = copy_context().run(self._call, run, function, arguments)
+                result = copy_context().run(self._call, cursor, function, arguments)
             except BaseException as error:
                 failure = error
             self.done.append(Done(result, failure, perf_counter() - start))
 
-    def _call(self, run: Run | None, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    def _call(self, cursor: RunCursor | None, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         STOPPED.set(self._stop_requested)
-        if run is not None:
-            RUN.set(run)
+        if cursor is not None:
+            RUN.set(cursor)
         return function(*arguments)
 
     def _stop_requested(self) -> bool:

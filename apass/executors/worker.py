@@ -22,14 +22,14 @@ from apass.core.analysis_manager import give
 from apass.core.changes import CHANGES, ChangeLog
 from apass.core.context import OPENED, PassContext, enter_in_worker
 from apass.core.deadline import Deadline
-from apass.core.diagnostic_context import DiagnosticContext
+from apass.core.diagnostic_context import DiagnosticContext, located_here
 from apass.core.diagnostics import Diagnostic
 from apass.core.executor import SENDER, STOPPED, check_cancelled
 from apass.core.instrument import instrument_name
 from apass.core.pass_setup import PassSetup
 from apass.core.portable import records_of
 from apass.core.remarks import Remark
-from apass.core.run import RUN, Run, enter_module
+from apass.core.run import RUN, Run, RunCursor, enter_module
 from apass.core.store import SharedStore
 from apass.errors import ExecutorError, StoreError, UnmatchedPassNameWarning
 from apass.executors.messages import CallMessage, ModuleMessage, RunMessage, pack_module
@@ -320,7 +320,9 @@ class _Bodies:
     def _answer(self, name: str, analyses: bytes | None, changed: dict[str, Any], watch: _Watch) -> Answer:
         emitted = Emitted()
         _EMITTED.set(emitted)
-        RUN.set(self._message.run(name))
+        cursor = RunCursor(None, self._mod)
+        cursor.item = self._message.run(name)
+        RUN.set(cursor)
         func = self._adapter.get(self._mod, name)
         start = perf_counter()
         try:
@@ -507,7 +509,7 @@ class _RecordingDiagnosticContext(DiagnosticContext):
         """Record a diagnostic."""
         emitted = _EMITTED.get()
         if emitted is not None:
-            emitted.diagnostics.append(diagnostic)
+            emitted.diagnostics.append(located_here(diagnostic))
 
 
 class _RecordingInstrument:

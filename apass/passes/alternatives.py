@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from apass.concurrency.shielding import flatten_errors
 from apass.core.adapter import ModT
 from apass.core.context import PassContext, current_scope
-from apass.core.diagnostics import Diagnostic, DiagnosticLevel
-from apass.core.run import current_module_name
 from apass.errors import BudgetExceededError
 from apass.passes.base import Pass, is_enabled
 from apass.passes.combinator import Combinator
@@ -55,9 +53,7 @@ class Alternatives(Combinator[ModT]):
         for index, error in sorted(failures.items()):
             reason = f"{type(error).__name__}: {text_of_error(error)}"
             message = f"pass {self.info.name!r} ignored its failed alternative {_name(entrants[index])!r}: {reason}"
-            ctx.diag_ctx.emit(
-                Diagnostic(DiagnosticLevel.WARNING, message, None, self.info.name, None, current_module_name())
-            )
+            ctx.diag_ctx.warning(message)
 
     def combined_error(self, failures: Mapping[int, BaseException]) -> BaseException:
         """Return the error to raise if every alternative failed."""

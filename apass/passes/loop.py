@@ -9,8 +9,6 @@ import anyio
 from apass.core.adapter import ModT, adapter_for
 from apass.core.changes import tentative_changes
 from apass.core.context import PassContext
-from apass.core.diagnostics import Diagnostic, DiagnosticLevel
-from apass.core.run import current_module_name
 from apass.errors import PassDefinitionError
 from apass.passes.base import Pass
 from apass.passes.combinator import Combinator
@@ -88,9 +86,8 @@ class Loop(Combinator[ModT]):
                 result = await self._round.transform(mod, ctx)
                 changes.accept()
                 return result
-        name = self.info.name
-        message = f"pass {name!r} ended in round {number}: its budget of {self.budget:g} s is over"
-        ctx.diag_ctx.emit(Diagnostic(DiagnosticLevel.NOTE, message, None, name, None, current_module_name()))
+        message = f"pass {self.info.name!r} ended in round {number}: its budget of {self.budget:g} s is over"
+        ctx.diag_ctx.note(message)
         return None
 
 

@@ -68,6 +68,7 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope, cursor: Ru
 
     """
     state, ctx = scope.state, scope.ctx
+    cursor.mod = mod
     hooks = latest = state.hooks
     started = finished = 0
     is_timed = False

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import apass
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel, Span
 from apass.errors import DiagnosticError
@@ -234,3 +235,20 @@ def test_stored_and_dropped_counts_sum_to_emitted(levels: list[DiagnosticLevel],
         assert sum(diagnostic.level is level for diagnostic in stored) + dropped.get(
             level.name.lower(), 0
         ) == levels.count(level)
+
+
+@pytest.mark.anyio
+async def test_diagnostic_gets_the_origin_that_it_lacks() -> None:
+    @apass.function_pass(opt_level=0)
+    def Complain(func: int, mod: dict[str, int], ctx: apass.PassContext) -> int:
+        ctx.diag_ctx.warning("odd", at(1, 1, 1, 2))
+        ctx.diag_ctx.emit(Diagnostic(WARNING, "own", function="other"))
+        return func
+
+    async with apass.PassContext(diag_ctx=DiagnosticContext({"m": "%x"})) as ctx:
+        ctx.diag_ctx.warning("outside")
+        await apass.optimize_all({"a": {"f": 1}}, Complain)
+    outside, odd, own = ctx.diag_ctx.diagnostics
+    assert [one.origin for one in (outside, odd, own)] == [(None,) * 3, ("Complain", "f", "a"), (None, "other", None)]
+    # The adapter of dicts has no texts.
+    assert "1 | %x" in ctx.diag_ctx.rendered()

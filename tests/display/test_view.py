@@ -188,7 +188,8 @@ async def test_view_shows_outcomes_with_errors() -> None:
         "failed bad  ValueError: nine",
         ["  in pass 'once > Halve', function 'f', module 'bad'"],
     )
-    assert shown(ctx.diag_ctx) == "warning: nine is odd\n --> a.txt:1:1"
+    origin = "  = in pass Halve, function f, module bad"
+    assert shown(ctx.diag_ctx) == f"warning: nine is odd\n --> a.txt:1:1\n{origin}"
     assert shown(ctx.diag_ctx.diagnostics[0]) == shown([*ctx.diag_ctx.diagnostics]) == shown(ctx.diag_ctx)
 
 

@@ -11,6 +11,7 @@ from anyio.lowlevel import checkpoint
 
 from apass import (
     Diagnostic,
+    DiagnosticLevel,
     ExecutorError,
     FunctionPass,
     Pass,
@@ -151,7 +152,7 @@ async def test_diagnostics_statistics_and_remarks_are_sent_back(executor: Execut
     listener = Listener()
     async with PassContext(executor=executor, instruments=[listener]) as ctx:
         await work.Report({"a": "x"})
-    assert ctx.diag_ctx.diagnostics == (Diagnostic.warning("saw x"),)
+    assert ctx.diag_ctx.diagnostics == (Diagnostic(DiagnosticLevel.WARNING, "saw x", None, "Report", "a"),)
     assert listener.received == [("a", "seen", 2), ("a", "Report", "saw x", {"times": 2})]
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from apass import Diagnostic, PassContext, optimize_all
+from apass import Diagnostic, DiagnosticLevel, PassContext, optimize_all
 from apass.core.remarks import Remark
 from apass.core.run import Run
 from apass.executors import Executor, ProcessExecutor, ThreadExecutor
@@ -52,7 +52,8 @@ async def test_context_of_a_module_has_options_and_deadline(executor: Executor) 
     async with PassContext(3, config=CONFIG, deadline=600) as ctx:
         (result,) = await optimize_all([{"f": 1}], DescribeModule, executor=executor)
     assert result == {"f": [True, 3, 50, True, ["DescribeModule", None, "0"]]}
-    assert ctx.diag_ctx.diagnostics == (Diagnostic.note("described"),)
+    expected = Diagnostic(DiagnosticLevel.NOTE, "described", None, "DescribeModule", None, "0")
+    assert ctx.diag_ctx.diagnostics == (expected,)
 
 
 @every_executor
@@ -79,4 +80,4 @@ async def test_emissions_of_a_body_reach_the_program(executor: Executor) -> None
     async with PassContext(executor=executor, instruments=[listener]) as ctx:
         await Describe({"f": 1})
     assert listener.received == [("f", "described", 1), ("Describe", "f", "described")]
-    assert ctx.diag_ctx.diagnostics == (Diagnostic.note("described"),)
+    assert ctx.diag_ctx.diagnostics == (Diagnostic(DiagnosticLevel.NOTE, "described", None, "Describe", "f"),)

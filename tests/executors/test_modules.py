@@ -8,7 +8,16 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from apass import Diagnostic, PassContext, PassTimeoutError, Sequential, optimize_all, optimize_stream, relay
+from apass import (
+    Diagnostic,
+    DiagnosticLevel,
+    PassContext,
+    PassTimeoutError,
+    Sequential,
+    optimize_all,
+    optimize_stream,
+    relay,
+)
 from apass.core.store import Store
 from apass.executors import Executor, ProcessExecutor, ThreadExecutor
 from apass.stores import MemoryStore, SqliteStore
@@ -29,7 +38,8 @@ async def test_modules_keep_their_keys(executor: Executor) -> None:
     async with PassContext(config={"tests.executors.step": 5}) as ctx:
         results = await optimize_all(modules, Sequential([work.Increment, work.AddSum]), executor=executor)
     assert results == {f"m{i}": {"f": i + 5, "sum": i + 5} for i in range(6)}
-    assert ctx.diag_ctx.diagnostics == (Diagnostic.warning("summed"),) * 6
+    expected = [Diagnostic(DiagnosticLevel.WARNING, "summed", None, "AddSum", None, name) for name in modules]
+    assert sorted(ctx.diag_ctx.diagnostics, key=lambda diagnostic: diagnostic.module or "") == expected
 
 
 @every_executor

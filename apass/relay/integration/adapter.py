@@ -167,6 +167,10 @@ class RelayAdapter:
         """Iterate over the reductions of functions, expressions and parameters."""
         return shrinkings(mod)
 
+    def sources(self, mod: IRModule) -> Mapping[str, str]:
+        """Return the source texts of the module by name."""
+        return mod.source_map
+
     def nodes(self, func: Function) -> Iterator[Node]:
         """Iterate over the expressions of a function in post-order.
 

@@ -131,7 +131,7 @@ def test_many_unshared_values_need_no_limit() -> None:
 def test_bytes_that_are_not_text_raise_parse_error() -> None:
     with pytest.raises(ParseError) as caught:
         ADAPTER.loads(b"def @main() {\n  1 \xff}")
-    message = "error: the byte 0xff at offset 18 is not valid UTF-8\n --> from_string:2:5\n"
+    message = "error: the byte 0xff at offset 18 is not valid UTF-8\n --> from_bytes:2:5\n"
     assert str(caught.value).startswith(message)
 
 

@@ -16,7 +16,6 @@ from anyio.lowlevel import RunVar
 
 from apass.core.adapter import IRAdapter, adapter_for
 from apass.core.context import PassContext, waiting_for
-from apass.core.diagnostics import Diagnostic, DiagnosticLevel
 from apass.core.executor import in_executor
 from apass.core.info import PassInfo
 from apass.core.remarks import Remark
@@ -148,7 +147,7 @@ class OnnxPass(InPlacePass[ir.Model]):
             if counts:
                 _report_counts(nodes, count_nodes(result), ctx)
         for text in warnings:
-            _warn(self.info.name, text, ctx)
+            ctx.diag_ctx.warning(f"pass {self.info.name!r}: {text}")
         return result
 
     def transform_in_place(self, mod: ir.Model, ctx: PassContext) -> bool:
@@ -171,7 +170,7 @@ class OnnxPass(InPlacePass[ir.Model]):
             raise AdapterError(f"{where}: {short_reason(cause)}") from cause
         _check_cancelled()
         for note in notes:
-            _warn(self.info.name, note, ctx)
+            ctx.diag_ctx.warning(f"pass {self.info.name!r}: {note}")
         return changed
 
     def _run(self, mod: ir.Model, options: Mapping[str, Any]) -> bool:
@@ -220,11 +219,6 @@ def _report_counts(before: int, after: int, ctx: PassContext) -> None:
     ctx.statistic("changed")
     if before > after:
         ctx.statistic("nodes removed", before - after)
-
-
-def _warn(name: str, text: str, ctx: PassContext) -> None:
-    message = f"pass {name!r}: {text}"
-    ctx.diag_ctx.emit(Diagnostic(DiagnosticLevel.WARNING, message, None, name, None, current_module_name()))
 
 
 def _threads() -> CapacityLimiter:

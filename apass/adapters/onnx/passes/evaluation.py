@@ -12,9 +12,7 @@ from apass.adapters.onnx.rewrites.evaluation import ConstantPart, constant_part,
 from apass.concurrency.processes.pool import call_in_worker
 from apass.core.adapter import adapter_for
 from apass.core.context import PassContext, waiting_for
-from apass.core.diagnostics import Diagnostic, DiagnosticLevel
 from apass.core.info import PassInfo
-from apass.core.run import current_module_name
 from apass.passes.base import ModulePass
 
 __all__ = ["TIME_LIMIT", "EvaluateConstants"]
@@ -57,8 +55,7 @@ class EvaluateConstants(ModulePass[ir.Model]):
             arrays, reason = await call_in_worker(evaluate_part, (part.model,), self.time_limit, limiter)
         if arrays is None:
             text = f"pass {self.info.name!r}: constants are not evaluated: {reason or 'no evaluator supports them'}"
-            name = self.info.name
-            ctx.diag_ctx.emit(Diagnostic(DiagnosticLevel.WARNING, text, None, name, None, current_module_name()))
+            ctx.diag_ctx.warning(text)
             return mod
         adapter = adapter_for(mod)
         copied = adapter.isolate(mod, [name for name, _ in adapter.functions(mod)])

@@ -19,6 +19,8 @@ from apass.relay.text.parsing.tables import load_tables
 
 __all__ = ["read_expr", "read_module", "read_module_bytes"]
 
+_BYTES: Final = "from_bytes"
+
 _METADATA: Final = re.compile(r"^[ \t]*#\[\s*metadata\s*\]", re.MULTILINE)
 
 
@@ -73,12 +75,13 @@ def read_module_bytes(data: bytes) -> IRModule:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        source = Source(TextName("from_string"), data[: error.end].decode(errors="replace"))
+        source = Source(TextName(_BYTES), data[: error.end].decode(errors="replace"))
         message = f"the byte {data[error.start]:#04x} at offset {error.start} is not valid UTF-8"
         offset = len(data[: error.start].decode(errors="replace"))
         parse_error = source.error(TextError(message, offset, offset + 1))
     else:
-        return read_module(text)
+        # Not the name of `relay.parse`: functions from bytes may become part of a module that was parsed.
+        return read_module(text, _BYTES)
     raise parse_error
 
 
