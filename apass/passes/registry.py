@@ -96,7 +96,7 @@ def provide_pass(
     """Register a pass that is part of apass, or of a plug-in.
 
     A user's pass of the same name overrides it, regardless of import order. A pass that is made by a direct call of the
-    factory has a `spec`, as one made by `get_pass` does.
+    factory has a `spec` and the passes of extensions, as one made by `get_pass` does.
 
     Parameters:
         name: the name of the pass.
@@ -107,7 +107,14 @@ def provide_pass(
     """
 
     def provide(factory: RegistrantT) -> RegistrantT:
-        return _register(name, cast("RegistrantT", _with_spec(name, factory, options, doc)), provided=True)
+        made = _with_spec(name, factory, options, doc)
+        _register(name, made, provided=True)
+
+        @functools.wraps(made)
+        def extended(*args: Any, **options: Any) -> Any:
+            return Recipe(name, made, {}).with_extensions(made(*args, **options))
+
+        return cast("RegistrantT", extended)
 
     return provide
 
@@ -270,23 +277,23 @@ class Recipe:
         if choice is not None and not _is_pipeline(result):
             raise PassDefinitionError(f"pass {self.name!r} has no option {EXTENSIONS!r}; it is not a pipeline")
         if "passes" not in self.parameters:
-            extended = result if choice is False else self._extended(result)
+            extended = result if choice is False else self.with_extensions(result)
             if _contains_added(extended):
-                # Without the name as its text: journals and workers must not depend on the registered extensions.
-                pass_ = copy.copy(extended)
-                object.__setattr__(pass_, "registered_name", self.name)
-                return pass_
+                return extended
         return self._named(result, own if choice else options, tuple(passes or ()))
 
-    def _extended(self, result: Pass[Any]) -> Pass[Any]:
+    def with_extensions(self, result: Pass[Any]) -> Pass[Any]:
         """Return the pipeline that the factory created, with the passes of its extensions."""
-        if not _EXTENDS.get() or not (_is_pipeline(result) or is_extended(self.name)):
+        extended = result
+        if _EXTENDS.get() and (_is_pipeline(result) or is_extended(self.name)):
+            origins = all_extensions()
+            extended = origins[0].extension.extend(self.name, result) if origins else result
+        if not _contains_added(extended):
             return result
-        origins = all_extensions()
-        if not origins:
-            return result
-        extended: Pass[Any] = origins[0].extension.extend(self.name, result)
-        return extended
+        # Without the name as its text: journals and workers must not depend on the registered extensions.
+        pass_ = copy.copy(extended)
+        object.__setattr__(pass_, "registered_name", self.name)
+        return pass_
 
     @property
     def _has_choice(self) -> bool:

@@ -21,6 +21,7 @@ from apass import (
     get_pass,
     optimize_all,
     parse_pipeline,
+    relay,
 )
 from apass.core import pipeline_extensions
 from apass.core.plugins import all_plugins
@@ -392,3 +393,13 @@ def test_default_pipelines_of_irs_are_extended(name: str, anchor: str) -> None:
     before = [pass_.all_names[-1] for pass_ in plain.passes]
     last = len(before) - before[::-1].index(anchor)
     assert names == [*before[:last], "ext.X", *before[last:]]
+
+
+def test_pipeline_of_direct_call_is_extended_once() -> None:
+    extend_pipeline("relay.Default", "ext.X", after="FoldConstant")
+    extend_pipeline("FoldScaleAxis", "ext.Y")
+    direct, by_name = relay.transform.Default(), get_pass("relay.Default")
+    assert str(direct) == str(by_name)
+    assert [str(direct).count(name) for name in ("ext.X", "ext.Y")] == [1, 1]
+    assert direct.all_names == by_name.all_names
+    assert "ext." not in str(get_pass("relay.Default", extensions=False))
