@@ -49,6 +49,10 @@ class PrintIR(ModulePass[Any]):
         name = current_module_name()
         where = "" if name is None else f" (module {name!r})"
         # A single write, because other tasks and threads may print to the same file.
-        text = f"PrintIR({printable(self.header)}){where}:\n{adapter_for(mod).to_text(mod)}\n"
+        text = f"PrintIR({printable(self.header)}){where}:\n{self.text_of(mod)}\n"
         sys.stdout.write(for_file(text, sys.stdout))
         return mod
+
+    def text_of(self, mod: ModT) -> str:
+        """Return the text of the module that is printed."""
+        return adapter_for(mod).to_text(mod)

@@ -1,34 +1,42 @@
-"""PrintIR of Relay: write the module to the log, as TVM's does."""
+"""PrintIR of Relay: print the module, with the contents of constants if requested."""
 
-import logging
-from typing import Final
+from typing import Any
 
-from apass.core.context import PassContext
-from apass.passes.base import ModulePass as AnyModulePass
-from apass.passes.decorators import module_pass as any_module_pass
+from apass.passes.print_ir import PrintIR as AnyPrintIR
 from apass.relay.ir.module import IRModule
 from apass.relay.text.printing.printer import astext
-from apass.relay.transform.support.module_pass import ModulePass
+from apass.relay.transform.support.module_pass import check_is_module
 
 __all__ = ["PrintIR"]
 
-_LOG: Final = logging.getLogger("apass.relay")
 
+class PrintIR(AnyPrintIR):
+    """Prints a Relay module to `sys.stdout` and returns it; TVM's `PrintIR`.
 
-def PrintIR(header: str = "", show_meta_data: bool = False) -> AnyModulePass[IRModule]:
-    """Return a pass that writes the module to the log; TVM's `PrintIR`.
-
-    The logger is `apass.relay`, the level INFO. `apass.PrintIR` prints a module of any IR to `sys.stdout` instead.
+    TVM writes to its log instead. In a pipeline, `PrintIR` is the pass for any IR.
 
     Parameters:
         header: a title above the module.
         show_meta_data: whether the text contains the values of the constants.
 
+    Raises:
+        PassDefinitionError: if `header` is not a string.
+        AdapterError: if the input is not a Relay module.
+
     """
 
-    def log(mod: IRModule, ctx: PassContext) -> IRModule:
-        _LOG.info("PrintIR(%s):\n%s", header, astext(mod, show_meta_data=show_meta_data))
-        return mod
+    module_type = IRModule
+    """The class of modules that the pass takes."""
 
-    # Not `module_pass` of the support folder: a cached result would write nothing.
-    return any_module_pass(log, opt_level=0, name="PrintIR", base=ModulePass)
+    def __init__(self, header: str = "", show_meta_data: bool = False) -> None:
+        super().__init__(header)
+        self.show_meta_data = show_meta_data
+        """Whether the text contains the values of the constants."""
+        if show_meta_data:
+            # No text of a pipeline has this option.
+            self.spec = None
+
+    def text_of(self, mod: Any) -> str:
+        """Return Relay's text of the module."""
+        check_is_module(self.info.name, mod)
+        return astext(mod, show_meta_data=self.show_meta_data)
