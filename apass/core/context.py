@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn, Self, TypeAlias, TypedDict, TypeVar, Un
 import anyio
 from anyio.lowlevel import RunVar
 
-from apass.concurrency.coroutines import is_awaitable
+from apass.concurrency.coroutines import await_once, is_awaitable
 from apass.concurrency.interleaving import Schedule
 from apass.concurrency.shielding import Call, flatten_errors, run_shielded
 from apass.core.adapter import never_modules
@@ -27,7 +27,16 @@ from apass.core.deadline import Deadline, earlier
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.displayed import Displayed
 from apass.core.executor import ExecutorChoice, check_executor
-from apass.core.instrument import NO_HOOKS, Hooks, find_hook, instrument_name, mark_used, with_companions
+from apass.core.info import PassInfo
+from apass.core.instrument import (
+    NO_HOOKS,
+    Hooks,
+    answer_of_should_run,
+    find_hook,
+    instrument_name,
+    mark_used,
+    with_companions,
+)
 from apass.core.plugins import plugins
 from apass.core.remarks import Remark
 from apass.core.run import Run, current_run
@@ -512,11 +521,67 @@ class PassContext(Displayed):
             raise
         try:
             self._state.hooks = new
-            await self._enter_instruments()
+            await self.instrument_enter_pass_ctx()
         except BaseException:
             # The context stays current; leaving it must not exit instruments that were not entered.
             self._state.hooks = NO_HOOKS
             raise
+
+    async def instrument_enter_pass_ctx(self) -> None:
+        """Call `enter_pass_ctx` of the instruments in force.
+
+        Entering the context calls it. If a hook raises, the instruments already entered are exited, and the context
+        has none afterwards. This and the three methods below are TVM's instrument points, for code that runs passes
+        by itself.
+        """
+        instruments = self.instruments
+        entered: list[object] = []
+        try:
+            for instrument in instruments:
+                hook = find_hook(instrument, "enter_pass_ctx")
+                outcome: Any = None if hook is None else hook()
+                if is_awaitable(outcome):
+                    await outcome
+                entered.append(instrument)
+        except BaseException as error:
+            _report_failure(instruments[len(entered) :], error, is_entered=False)
+            await self._undo_entering(entered, error)
+            raise
+
+    async def instrument_exit_pass_ctx(self) -> None:
+        """Call `exit_pass_ctx` of the instruments in force.
+
+        If a hook raises, the context has no instruments afterwards.
+        """
+        await self._exit_instruments(None)
+
+    async def instrument_before_pass(self, mod: Any, info: PassInfo) -> bool:
+        """Call the hooks before a pass, and return whether the pass may run.
+
+        All `should_run` are called, unless `required_pass` names the pass. If one returns False, no `run_before_pass`
+        is called.
+
+        Raises:
+            PassResultError: if a `should_run` returns None.
+
+        """
+        hooks = self._state.hooks
+        if info.name not in self.required_pass:
+            answers = [
+                await answer_of_should_run(hook(mod, info), hooks.instruments[index], info)
+                for index, hook in hooks.should_run
+            ]
+            if not all(answers):
+                return False
+        # Re-read the hooks: a hook may have called `override_instruments`.
+        for _, hook in self._state.hooks.before:
+            await await_once(hook(mod, info), "run_before_pass")
+        return True
+
+    async def instrument_after_pass(self, mod: Any, info: PassInfo) -> None:
+        """Call `run_after_pass` of the instruments in force."""
+        for _, hook in self._state.hooks.after:
+            await await_once(hook(mod, info), "run_after_pass")
 
     def __block__(self) -> object:
         # The blocks take long to import, and most programs show no context.
@@ -547,7 +612,7 @@ class PassContext(Displayed):
 
     async def __aenter__(self) -> Self:
         try:
-            await self._enter_instruments()
+            await self.instrument_enter_pass_ctx()
         except BaseException as error:
             hide_runner_frames(error)
             raise
@@ -601,21 +666,6 @@ class PassContext(Displayed):
         if self.config:
             shown.append(f"config={dict(self.config)}")
         return f"PassContext({', '.join(shown)})"
-
-    async def _enter_instruments(self) -> None:
-        instruments = self.instruments
-        entered: list[object] = []
-        try:
-            for instrument in instruments:
-                hook = find_hook(instrument, "enter_pass_ctx")
-                outcome: Any = None if hook is None else hook()
-                if is_awaitable(outcome):
-                    await outcome
-                entered.append(instrument)
-        except BaseException as error:
-            _report_failure(instruments[len(entered) :], error, is_entered=False)
-            await self._undo_entering(entered, error)
-            raise
 
     async def _undo_entering(self, entered: list[object], error: BaseException) -> None:
         cancelled = isinstance(error, anyio.get_cancelled_exc_class())

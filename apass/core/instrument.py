@@ -1,6 +1,7 @@
 """The hook protocol of instruments, and the lookup of hooks."""
 
 import inspect
+from abc import ABCMeta
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,9 +10,11 @@ from functools import lru_cache, partial
 from typing import Any, Final, Protocol, TypeVar, cast, overload
 from weakref import WeakSet
 
+from apass.concurrency.coroutines import await_once
 from apass.core.info import PassInfo
 from apass.core.remarks import Remark
 from apass.core.run import Run
+from apass.errors import PassResultError
 
 __all__ = [
     "HOOKS",
@@ -20,6 +23,7 @@ __all__ = [
     "Hooks",
     "PassInstrument",
     "PassWork",
+    "answer_of_should_run",
     "find_hook",
     "instrument_name",
     "mark_used",
@@ -77,10 +81,14 @@ _SIMILARITY: Final = 0.8
 """The similarity to the name of a hook (difflib's ratio) at which a method is reported as misspelt."""
 
 
-class PassInstrument:
+class _InstrumentType(ABCMeta):
+    """The metaclass of `PassInstrument`: `pass_instrument` registers classes there."""
+
+
+class PassInstrument(metaclass=_InstrumentType):
     """An optional base class of instruments.
 
-    Alternatively, use `pass_instrument` on any class.
+    Alternatively, use `pass_instrument` on any class. An instance of such a class counts as one of this class.
 
     Set `reads_modules = False` if the hooks ignore the modules that they receive. Passes that change a private copy in
     place (`InPlacePass`) then share one copy. Otherwise each makes its own, so that a hook may keep any module.
@@ -250,6 +258,7 @@ def pass_instrument(
     # A base class that was declared so has its own name.
     if getattr(pi_cls, "name", None) in {None, *(base.__name__ for base in pi_cls.__mro__)}:
         type.__setattr__(pi_cls, "name", pi_cls.__name__)
+    PassInstrument.register(pi_cls)
     return pi_cls
 
 
@@ -257,6 +266,20 @@ def instrument_name(instrument: object) -> str:
     """Return the name of an instrument for messages: its `name` or its class name."""
     name = getattr(instrument, "name", None)
     return name if isinstance(name, str) else type(instrument).__name__
+
+
+async def answer_of_should_run(answer: Any, instrument: object, info: PassInfo) -> bool:
+    """Return the result of a `should_run`, which may be awaitable.
+
+    Raises:
+        PassResultError: if it is None.
+
+    """
+    hook_label = f"should_run of instrument {instrument_name(instrument)!r}"
+    answer = await await_once(answer, hook_label)
+    if answer is None:
+        raise PassResultError(f"{hook_label} returned None for pass {info.name!r}; return True or False")
+    return bool(answer)
 
 
 @dataclass(frozen=True, slots=True)

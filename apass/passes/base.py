@@ -1,7 +1,7 @@
 """`Pass`, the base class of all passes, and `ModulePass`."""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import Field, field
 from functools import partial, wraps
@@ -40,7 +40,7 @@ from apass.util.checks import check_type
 from apass.util.fingerprint import fingerprint_value
 from apass.util.text import shorten
 
-__all__ = ["ModulePass", "OnError", "Pass", "is_enabled", "not_a_pass"]
+__all__ = ["ModulePass", "OnError", "Pass", "is_enabled", "is_selected", "not_a_pass"]
 
 __tracebackhide__ = hidden_in_pytest
 
@@ -166,8 +166,10 @@ class Pass(Displayed, ABC, Generic[ModT]):
             if not takes_passes(cls):
                 cls.registered_name = cls.info.name
 
-    async def __call__(self, mod: ModT, *, donate: bool = False) -> ModT:
+    async def __call__(self, mod: ModT, ctx: PassContext | None = None, *, donate: bool = False) -> ModT:
         """Run the pass on `mod` in the current `PassContext`, and return the new module.
+
+        If `ctx` is another context, it is entered and left, as by `run`.
 
         With `donate`, the caller gives `mod` up: passes that work in place may change it, which saves a copy. Do not
         use `mod` after the call, not even if it failed; only `result is mod` still means that nothing changed.
@@ -183,6 +185,8 @@ class Pass(Displayed, ABC, Generic[ModT]):
         """
         if mod is None:
             raise TypeError(f"pass {self.info.name!r} was called with None, not a module; check the code that made it")
+        if ctx is not None and ctx is not PassContext.current():
+            return await self.run(mod, ctx, donate=donate)
         if donate:
             try:
                 return await self._run_donated(mod)
@@ -229,7 +233,7 @@ class Pass(Displayed, ABC, Generic[ModT]):
     ) -> ModT:
         """Run the pass on `mod` in a context, and return the new module.
 
-        It is TVM's `pass_(mod, ctx)`, and otherwise the same as a call.
+        It is the same as a call, and also names the module.
 
         Parameters:
             mod: the module.
@@ -458,8 +462,13 @@ never_modules(Pass, "a pass")
 
 def is_enabled(pass_: Pass[Any], ctx: PassContext) -> bool:
     """Return whether a Sequential runs a pass, by its level and names."""
-    in_level = pass_.info.opt_level <= ctx.opt_level or not ctx.required_pass.isdisjoint(pass_.all_names)
-    return in_level and ctx.disabled_pass.isdisjoint(pass_.all_names)
+    return is_selected(pass_.info.opt_level, pass_.all_names, ctx)
+
+
+def is_selected(opt_level: int, names: Collection[str], ctx: PassContext) -> bool:
+    """Return whether a Sequential runs a pass of a level with these names."""
+    in_level = opt_level <= ctx.opt_level or not ctx.required_pass.isdisjoint(names)
+    return in_level and ctx.disabled_pass.isdisjoint(names)
 
 
 def _has_open(cls: Any) -> bool:
@@ -513,6 +522,11 @@ class ModulePass(BodyOptions, Pass[ModT]):
     @abstractmethod
     def transform_module(self, mod: ModT, ctx: PassContext) -> ModT | Awaitable[ModT]:
         """Return the new module, or `mod` itself if nothing changed. May be `async def`."""
+
+    @property
+    def pass_func(self) -> Callable[[ModT, PassContext], ModT | Awaitable[ModT]]:
+        """The function of the pass, or its `transform_module`, under TVM's name."""
+        return self.transform_module
 
     def transform(self, mod: ModT, ctx: PassContext) -> ModT | Awaitable[ModT]:
         """Call `transform_module`, after computing the results of `analyses`."""

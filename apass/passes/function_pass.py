@@ -1,7 +1,7 @@
 """`FunctionPass` and `PrimFuncPass`: passes over one function at a time."""
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import Field, field
 from functools import partial
 from typing import Any, ClassVar, Generic, dataclass_transform
@@ -43,6 +43,19 @@ class FunctionPass(BodyOptions, Pass[ModT], Generic[ModT, FuncT]):
     @abstractmethod
     def transform_function(self, func: FuncT, mod: ModT, ctx: PassContext) -> FuncT | Awaitable[FuncT]:
         """Return the new function, or `func` if unchanged; may be `async def`."""
+
+    @property
+    def pass_func(self) -> Callable[[FuncT, ModT, PassContext], FuncT | Awaitable[FuncT]]:
+        """The function of the pass, or its `transform_function`, under TVM's name."""
+        return self.transform_function
+
+    def skip_function(self, func: FuncT, mod: ModT) -> bool:
+        """Return whether the pass leaves a function of a module as it is.
+
+        The adapter of the module decides: such a function has a true `SkipOptimization` attribute. TVM's method of this
+        name takes no module.
+        """
+        return adapter_for(mod).skips(func)
 
     def expect_functions(self, names: Sequence[str], mod: ModT, ctx: PassContext) -> None:
         """Note the functions whose bodies an executor runs next, one after the other.

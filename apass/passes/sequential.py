@@ -14,7 +14,7 @@ from apass.core.info import PassInfo
 from apass.core.instrument import NO_HOOKS
 from apass.core.run import RUN, RunCursor, current_run
 from apass.errors import CyclicRequirementError
-from apass.passes.base import Pass, is_enabled
+from apass.passes.base import Pass, is_enabled, is_selected
 from apass.passes.combinator import check_passes
 from apass.passes.contracts import reason_missing
 from apass.passes.function_pass import FunctionPass
@@ -79,6 +79,15 @@ class Sequential(Pass[ModT]):
         from apass.passes.tree import pass_tree
 
         return pass_tree(self, combines=True)
+
+    def pass_enabled(self, info: PassInfo) -> bool:
+        """Return whether the current context selects a pass; TVM's `PassEnabled`.
+
+        >>> Sequential().pass_enabled(PassInfo(opt_level=3, name="Tune"))
+        False
+        """
+        names = next((pass_.all_names for pass_ in self.passes if pass_.info == info), (info.name,))
+        return is_selected(info.opt_level, names, PassContext.current())
 
     def branches(self) -> tuple[tuple[Pass[ModT], ...], ...]:
         """Return the passes as the only branch."""

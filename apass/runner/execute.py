@@ -15,7 +15,7 @@ from apass.core.analysis_manager import Preserves
 from apass.core.changes import CHANGES
 from apass.core.context import PassContext, PassScope
 from apass.core.info import AnyPass, PassInfo
-from apass.core.instrument import NO_HOOKS, Hooks, instrument_name
+from apass.core.instrument import NO_HOOKS, Hooks, answer_of_should_run, instrument_name
 from apass.core.run import Run, RunCursor, note_whereabouts
 from apass.core.tracebacks import hidden_in_pytest, hide_runner_frames
 from apass.errors import PassResultError
@@ -86,7 +86,7 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope, cursor: Ru
                     if clock is not None and is_awaitable(answer):
                         answer = clock.wait(answer)
                     # Every instrument is asked, whatever the others answer.
-                    if answer is not True and not await _check_answer(answer, hooks, index, info):
+                    if answer is not True and not await answer_of_should_run(answer, hooks.instruments[index], info):
                         may_run = False
                 if not may_run:
                     if clock is not None:
@@ -231,15 +231,6 @@ def _with_step_hooks(
         return await steps.surround(metered_pass(awaited(mod, ctx), partial(steps.report, run)))
 
     return stepped
-
-
-async def _check_answer(answer: Any, hooks: Hooks, index: int, info: PassInfo) -> bool:
-    """Return the answer of a `should_run` that is not simply True."""
-    hook_label = f"should_run of instrument {instrument_name(hooks.instruments[index])!r}"
-    answer = await await_once(answer, hook_label)
-    if answer is None:
-        raise PassResultError(f"{hook_label} returned None for pass {info.name!r}; return True or False")
-    return bool(answer)
 
 
 def _check_module(result: object, info: PassInfo) -> None:

@@ -287,7 +287,7 @@ def test_signature_of_body_is_checked(define: Any, message: str) -> None:
 
 @pytest.mark.parametrize("pass_", [Tune(), user_code.Add, Double, apass.Sequential([Tune()])], ids=str)
 def test_signature_of_pass_is_its_call(pass_: Any) -> None:
-    assert list(inspect.signature(pass_).parameters) == ["mod", "donate"]
+    assert list(inspect.signature(pass_).parameters) == ["mod", "ctx", "donate"]
 
 
 def test_subclass_without_keywords_is_another_pass() -> None:

@@ -305,6 +305,10 @@ class ExprMutator(DeepFunctor[Expr]):
     <relay.GlobalVar @sub>
     """
 
+    def mutate(self, expr: Expr) -> Expr:
+        """Return `visit(expr)`, under the name in TVM's C++."""
+        return self.visit(expr)
+
     def mutate_all(self, exprs: Iterable[Expr]) -> tuple[Expr, ...]:
         """Return the results for several expressions, the same tuple if none changes."""
         old = tuple(exprs)
