@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from apass.core.executor import in_executor
     from apass.core.outside import Outside, reviewed
     from apass.external.solver import NotEncodedError, counterexample, prove_in_worker
+    from apass.util.dull_outputs import changed_input, dull_outputs
     from apass.util.files import PartFile, Prepared, write_whole
     from apass.util.late_modules import imported_late
+    from apass.util.other_inputs import OtherInputs, shows_little
     from apass.util.tagged_json import reachable_types, read_tagged, write_tagged
 else:
     __getattr__, __dir__ = lazy_names(
@@ -33,8 +35,10 @@ else:
             "apass.core.executor": ["in_executor"],
             "apass.core.outside": ["Outside", "reviewed"],
             "apass.external.solver": ["NotEncodedError", "counterexample", "prove_in_worker"],
+            "apass.util.dull_outputs": ["changed_input", "dull_outputs"],
             "apass.util.files": ["PartFile", "Prepared", "write_whole"],
             "apass.util.late_modules": ["imported_late"],
+            "apass.util.other_inputs": ["OtherInputs", "shows_little"],
             "apass.util.tagged_json": ["reachable_types", "read_tagged", "write_tagged"],
         },
     )
@@ -43,14 +47,17 @@ __all__ = [
     "NO_LIMIT",
     "Draft",
     "NotEncodedError",
+    "OtherInputs",
     "Outside",
     "PartFile",
     "Prepared",
     "Slots",
     "call_in_worker",
     "can_merge_passes",
+    "changed_input",
     "complete_process",
     "counterexample",
+    "dull_outputs",
     "expect_pass_names",
     "imported_late",
     "in_executor",
@@ -60,6 +67,7 @@ __all__ = [
     "read_tagged",
     "reviewed",
     "run_in_worker",
+    "shows_little",
     "take_draft",
     "usable_cores",
     "without_changes",

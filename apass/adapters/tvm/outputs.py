@@ -3,7 +3,8 @@
 Both modules are compiled for the CPU and run by TVM's virtual machine, in a worker process.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from time import perf_counter
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +15,8 @@ from apass.adapters.tvm.library import BaseFunc, IRModule, short_reason, tvm
 from apass.concurrency.processes.pool import call_in_worker
 from apass.core.ir_plugin import Comparison
 from apass.errors import AdapterError, VerifyError
+from apass.util.dull_outputs import changed_input, dull_outputs
+from apass.util.other_inputs import OtherInputs
 
 __all__ = ["compare_outputs"]
 
@@ -103,20 +106,71 @@ def _differences(before: bytes, after: bytes, names: tuple[str, ...]) -> tuple[b
             except VerifyError as reason:
                 return True, f"outputs changed: the result is {str(reason).partition(': ')[2] or reason}"
         return False, f"outputs not compared: TVM cannot compile the module: {short_reason(error)}"
+    remarks: list[str] = []
     for name in names:
         try:
-            arguments = list(_arguments(mod[name]))
-            left = list(_values(machines[0][name](*arguments)))
-        except Exception as error:  # TVM raises errors of many types
-            return False, f"outputs not compared: {name} cannot run: {short_reason(error)}"
-        try:
-            right = list(_values(machines[1][name](*arguments)))
-        except Exception as error:  # TVM raises errors of many types
-            return True, f"outputs changed: {name} cannot run after: {short_reason(error)}"
-        difference = _difference(left, right)
+            difference, remark = _compared(machines, name, mod[name])
+        except _NotRunError as error:
+            return error.is_after, str(error)
         if difference:
             return True, f"outputs of {name} differ: {difference}"
-    return False, f"{_EQUAL} ({', '.join(names)})"
+        remarks.append(remark)
+    return False, "; ".join([f"{_EQUAL} ({', '.join(names)})", *filter(None, remarks)])
+
+
+class _NotRunError(Exception):
+    """A function cannot run; the message is the description of the comparison."""
+
+    def __init__(self, message: str, *, is_after: bool) -> None:
+        super().__init__(message)
+        self.is_after = is_after
+
+
+def _compared(machines: Sequence[Any], name: str, func: BaseFunc) -> tuple[str, str]:
+    """Return how the outputs of a function differ, and a remark if they are equal but show little.
+
+    Raises:
+        _NotRunError: if the function cannot run.
+
+    """
+    start = perf_counter()
+    difference, dull = _outputs(machines, name, func, SEED, lambda value: value)
+    attempts = OtherInputs(dull if func.params and not difference else {}, perf_counter() - start)
+    for seed, (kind, change) in enumerate(attempts, SEED + 1):
+        try:
+            found, dull = _outputs(machines, name, func, seed, change)
+        except _NotRunError as error:
+            if error.is_after:
+                raise
+            continue  # the function does not take such inputs
+        if found:
+            return f"with {kind} inputs, {found}", ""
+        attempts.learn(dull)
+    return difference, attempts.remark
+
+
+def _outputs(
+    machines: Sequence[Any], name: str, func: BaseFunc, seed: int, change: Callable[[Any], Any]
+) -> tuple[str, Mapping[str, str]]:
+    """Return how the outputs of a function differ, and which of them show little.
+
+    Raises:
+        _NotRunError: if the function cannot run.
+
+    """
+    try:
+        arguments = list(_arguments(func, seed, change))
+        left = list(_values(machines[0][name](*arguments)))
+    except Exception as error:  # TVM raises errors of many types
+        message = f"outputs not compared: {name} cannot run: {short_reason(error)}"
+        raise _NotRunError(message, is_after=False) from error
+    try:
+        right = list(_values(machines[1][name](*arguments)))
+    except Exception as error:  # TVM raises errors of many types
+        message = f"outputs changed: {name} cannot run after: {short_reason(error)}"
+        raise _NotRunError(message, is_after=True) from error
+    labels = [f"array {index} of {name}" for index in range(len(left))]
+    return _difference(left, right), dull_outputs(labels, left)
 
 
 def _machine(mod: IRModule) -> Any:
@@ -124,20 +178,22 @@ def _machine(mod: IRModule) -> Any:
     return _relax.VirtualMachine(tvm.compile(mod, target="llvm"), tvm.cpu())
 
 
-def _arguments(func: BaseFunc) -> Iterator[Any]:
+def _arguments(func: BaseFunc, seed: int, change: Callable[[Any], Any]) -> Iterator[Any]:
     """Iterate over random arguments for the parameters of a function.
+
+    `change` is applied to floating-point numbers.
 
     Raises:
         AdapterError: if a parameter has a type without random values.
 
     """
-    random = np.random.default_rng(SEED)
+    random = np.random.default_rng(seed)
     for param in func.params:
         kind = param.ty
         if not isinstance(kind, _relax.TensorType) or kind.shape is None:
             raise AdapterError(f"parameter {param.name!r} is no tensor of known rank")
         sizes = [int(size) if isinstance(size, tvm.tirx.IntImm) else DYNAMIC_SIZE for size in kind.shape.values]
-        yield tvm.runtime.tensor(_random_array(random, sizes, str(kind.dtype)))
+        yield tvm.runtime.tensor(changed_input(_random_array(random, sizes, str(kind.dtype)), change))
 
 
 def _random_array(random: np.random.Generator, sizes: list[int], dtype: str) -> Any:

@@ -1,12 +1,21 @@
 """The `IRPlugin` of Relay, and that of ONNX files that are converted to Relay."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 from typing import Final
 
 from apass.core.ir_plugin import Comparison, IRPlugin, Proof
+from apass.relay.errors import EvaluationError
 from apass.relay.integration.adapter import ADAPTER
-from apass.relay.interpreter.compare_outputs import difference, random_arguments
+from apass.relay.interpreter.compare_outputs import (
+    Argument,
+    arrays_of,
+    changed_argument,
+    difference,
+    random_arguments,
+)
 from apass.relay.interpreter.evaluate import evaluate
 from apass.relay.ir.expr import Call
 from apass.relay.ir.module import IRModule
@@ -14,6 +23,8 @@ from apass.relay.ir.post_order import post_order
 from apass.relay.parser import parse
 from apass.relay.text.printing.printer import astext
 from apass.relay.type_inference.infer import infer_module
+from apass.util.dull_outputs import dull_outputs
+from apass.util.other_inputs import OtherInputs
 
 __all__ = ["FROM_ONNX", "PLUGIN", "onnx_companions"]
 
@@ -31,13 +42,37 @@ def _count_calls(mod: IRModule) -> int:
 
 
 def _compare_outputs(before: IRModule, after: IRModule) -> Comparison:
-    """Evaluate both modules on the same random arguments, and compare."""
+    """Evaluate both modules on the same random arguments, and compare.
+
+    If the results show little about the program, other arguments are tried.
+    """
     try:
         arguments = random_arguments(before["main"])
     except (KeyError, ValueError) as error:
         return Comparison(False, f"outputs not compared: {error}")
-    found = difference(evaluate(before, *arguments), evaluate(after, *arguments))
-    return Comparison(bool(found), found or "outputs equal")
+    start = perf_counter()
+    found, dull = _evaluated(before, after, arguments)
+    if found:
+        return Comparison(True, found)
+    # The results of a function without parameters never vary, and show all.
+    attempts = OtherInputs(dull if arguments else {}, perf_counter() - start)
+    for seed, (name, change) in enumerate(attempts, 1):
+        changed = [changed_argument(argument, change) for argument in random_arguments(before["main"], seed)]
+        try:
+            found, dull = _evaluated(before, after, changed)
+        except EvaluationError:  # numbers that become indices may be out of range
+            continue
+        if found:
+            return Comparison(True, f"with {name} inputs, {found}")
+        attempts.learn(dull)
+    return Comparison(False, f"outputs equal{attempts.remark and f': {attempts.remark}'}")
+
+
+def _evaluated(before: IRModule, after: IRModule, arguments: Sequence[Argument]) -> tuple[str, Mapping[str, str]]:
+    """Return how the results of two modules differ, and which of them show little."""
+    result = evaluate(before, *arguments)
+    arrays = dict(arrays_of(result))
+    return difference(result, evaluate(after, *arguments)), dull_outputs(list(arrays), list(arrays.values()))
 
 
 async def _prove_equal(before: IRModule, after: IRModule) -> Proof:

@@ -1,6 +1,6 @@
 """Random arguments and comparison of results, to check passes for correctness."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -9,8 +9,9 @@ from apass.relay.interpreter.evaluate import Value
 from apass.relay.ir.function import Function
 from apass.relay.ir.ndarray import Array
 from apass.relay.ir.ty import TensorType, TupleType, Type
+from apass.util.dull_outputs import changed_input
 
-__all__ = ["Argument", "difference", "random_arguments"]
+__all__ = ["Argument", "arrays_of", "changed_argument", "difference", "random_arguments"]
 
 Argument: TypeAlias = "Array | tuple[Argument, ...]"
 """An array, or a tuple of arguments."""
@@ -46,6 +47,23 @@ def _random_value(ty: Type, rng: np.random.Generator) -> Argument:
     if dtype.kind == "f":
         return np.asarray(rng.standard_normal(shape), dtype)
     return np.asarray(rng.integers(0, 2, shape), dtype)
+
+
+def changed_argument(argument: Argument, change: Callable[[Array], Array]) -> Argument:
+    """Return an argument with changed floating-point numbers, which keep their type."""
+    if isinstance(argument, tuple):
+        return tuple(changed_argument(field, change) for field in argument)
+    changed: Array = changed_input(argument, change)
+    return changed
+
+
+def arrays_of(value: Value, name: str = "the result") -> Iterator[tuple[str, Array]]:
+    """Iterate over the arrays of a result, each with its name in messages."""
+    if isinstance(value, tuple):
+        for index, field in enumerate(value):
+            yield from arrays_of(field, f"{name}.{index}")
+    elif isinstance(value, np.ndarray):
+        yield name, value
 
 
 def difference(left: Value, right: Value) -> str:

@@ -51,6 +51,31 @@ async def test_changed_meaning_is_found() -> None:
     assert compared.text.startswith("outputs of second differ: array 0 by up to ")
 
 
+def far(body: str) -> IRModule:
+    """Return a module whose function computes a body and its positive part."""
+    return from_script(f"""
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        a = {body}
+        return R.nn.relu(a)
+""")
+
+
+@pytest.mark.anyio
+@pytest.mark.slow
+async def test_other_inputs_are_tried_if_outputs_show_little() -> None:
+    before = far('R.subtract(x, R.const(50, "float32"))')
+    found = await compare_outputs(before, far('R.subtract(R.add(x, x), R.const(50, "float32"))'))
+    assert found.changed
+    assert found.text.startswith("outputs of main differ: with large inputs, array 0 by up to ")
+    assert (await compare_outputs(before, before)).text == "outputs equal (main)"
+    never = far("R.subtract(x, x)")
+    remark = "array 0 of main has the same value 0 in all elements, which shows little"
+    assert (await compare_outputs(never, never)).text == f"outputs equal (main); {remark}"
+
+
 def without_second(mod: IRModule) -> IRModule:
     result = mod.clone()
     del result["second"]

@@ -10,7 +10,7 @@ import onnx
 from onnx.numpy_helper import to_array
 from onnx.reference.op_run import SparseTensor
 
-__all__ = ["Difference", "differences", "dull_outputs", "plain"]
+__all__ = ["Difference", "differences", "plain"]
 
 SINGLE_BYTES = 4
 """Size of a float32 in bytes."""
@@ -49,34 +49,6 @@ def differences(
     for name, left_value, right_value in zip(names, left, right, strict=False):
         found += _compare(name, left_value, right_value, rtol, atol)
     return found
-
-
-def dull_outputs(names: Sequence[str], outputs: Sequence[Any]) -> dict[str, str]:
-    """Return the outputs that show little about a model, each with the reason.
-
-    Their elements are all equal or NaN, or there are none. Another model gives such outputs easily.
-
-    >>> dull_outputs(["a", "b", "c"], [np.full(3, 0.5), np.array([np.nan]), np.array([1.0, 2.0])])
-    {'a': 'has the same value 0.5 in all elements', 'b': 'has the same value nan in all elements'}
-    """
-    return {name: reason for name, value in zip(names, outputs, strict=False) if (reason := _dullness(value))}
-
-
-def _dullness(value: Any) -> str:
-    # `isinstance` would narrow the types to those with unknown elements.
-    if _all_are(list, value):
-        items = [_dullness(item) for item in value]
-        return items[0] if items and all(items) else "" if items else "has no elements"
-    if not _all_are(np.ndarray, value) or _are_strings(value):
-        return ""
-    if not value.size:
-        return "has no elements"
-    wide = value.astype(np.complex128 if value.dtype.kind == "c" else np.float64).reshape(-1)
-    if not (np.isnan(wide).all() if np.isnan(wide).any() else (wide == wide[0]).all()):
-        return ""
-    first = value.reshape(-1)[0]
-    shown = f"{float(first):g}" if value.dtype.kind == "f" else str(first)
-    return f"has the same value {shown} in all elements"
 
 
 def plain(value: Any) -> Any:

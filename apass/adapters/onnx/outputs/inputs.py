@@ -1,6 +1,5 @@
 """Random inputs of a model, for the types of the inputs and their operators."""
 
-from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any, Final
 
@@ -8,7 +7,7 @@ import numpy as np
 import onnx
 from onnx.helper import tensor_dtype_to_np_dtype
 
-__all__ = ["OTHER_INPUTS", "changed_inputs", "random_inputs"]
+__all__ = ["random_inputs"]
 
 Role = tuple[str, int]
 """The operator that uses an input, and the index of the operand."""
@@ -30,25 +29,6 @@ _AXES_INPUTS: Final = frozenset(
     | {(f"Reduce{name}", 1) for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum")}
 )
 """Operands that are axes."""
-
-
-OTHER_INPUTS: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "large": lambda value: value * 100,
-    "positive": abs,
-    "negative": lambda value: -abs(value),
-    "small": lambda value: value / 100,
-}
-"""Changes of random numbers, which may lead to other outputs where the first ones are all equal."""
-
-
-def changed_inputs(inputs: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
-    """Return inputs with changed floating-point numbers, which keep their type."""
-    # Lists have no dtype.
-    kinds = {name: getattr(getattr(value, "dtype", None), "kind", "") for name, value in inputs.items()}
-    return {
-        name: np.asarray(change(value)).astype(value.dtype) if kinds[name] == "f" else value
-        for name, value in inputs.items()
-    }
 
 
 def random_inputs(model: bytes | onnx.ModelProto, seed: int = 0) -> dict[str, Any]:

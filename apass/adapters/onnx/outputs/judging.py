@@ -9,8 +9,10 @@ from typing import Any, Final
 import onnx
 
 from apass.adapters.onnx.outputs.evaluation import ENGINES, Engine, Evaluation, evaluate
-from apass.adapters.onnx.outputs.inputs import OTHER_INPUTS, changed_inputs, random_inputs
+from apass.adapters.onnx.outputs.inputs import random_inputs
 from apass.adapters.onnx.outputs.verdict import UNEVALUATED, Status, Verdict, compare
+from apass.util.dull_outputs import changed_input
+from apass.util.other_inputs import OtherInputs
 
 __all__ = ["Finished", "Pair", "Started", "judge", "judge_all"]
 
@@ -21,10 +23,6 @@ INPUTS: Final[Step] = ("inputs", "")
 
 SECONDS: Final = 0.1
 """Seconds after which a worker returns the rest of a batch, so that another worker can take it."""
-
-
-LEAST_SECONDS: Final = 1.0
-"""Seconds for evaluations on other inputs, if the first ones took less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,28 +163,18 @@ class _EngineRun:
         return Verdict(Status.RANDOM, "two evaluations of the model before also differ", None, verdict.seconds)
 
     def with_other_inputs(self, before: _Model, after: _Model, verdict: Verdict) -> Verdict:
-        """Return the verdict on other inputs, if the outputs show little about the model.
-
-        The inputs are larger, smaller, and of one sign. Models that take long are run less often.
-        """
-        dull = dict(verdict.dull)
-        start, budget = perf_counter(), max(LEAST_SECONDS, verdict.seconds)
-        for name, change in OTHER_INPUTS.items():
-            if not dull or perf_counter() - start > budget:
-                break
-            inputs = pickle.dumps(changed_inputs(pickle.loads(self.inputs), change))
+        """Return the verdict on other inputs, if the outputs show little about the model."""
+        attempts = OtherInputs(verdict.dull, verdict.seconds)
+        for name, change in attempts:
+            values: dict[str, Any] = pickle.loads(self.inputs)
+            inputs = pickle.dumps({key: changed_input(value, change) for key, value in values.items()})
             run = _EngineRun(self.pair, self.engine, inputs, self.report, f" with {name} inputs")
             other = run.verdict(before, after)
             if other.status is Status.DIFFERENT:
                 return replace(other, reason=f"with {name} inputs, {other.reason}")
             if other.status is Status.EQUAL:
-                dull = {output: value for output, value in dull.items() if other.dull.get(output) == value}
-        if not dull:
-            return verdict
-        output, value = next(iter(dull.items()))
-        reasons = [verdict.reason] if verdict.reason else []
-        reasons.append(f"output {output!r} {value}, which shows little")
-        return replace(verdict, reason="; ".join(reasons))
+                attempts.learn(other.dull)
+        return replace(verdict, reason="; ".join(filter(None, (verdict.reason, attempts.remark))))
 
     def evaluation(self, model: _Model, again: str = "") -> Evaluation:
         """Return the evaluation of one model, on its own copy of the inputs."""

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
-from apass.adapters.onnx.outputs.comparison import Difference, differences, dull_outputs, plain
+from apass.adapters.onnx.outputs.comparison import Difference, differences, plain
 from apass.adapters.onnx.outputs.evaluation import Evaluation
+from apass.util.dull_outputs import dull_outputs
 
 __all__ = ["UNEVALUATED", "Status", "Verdict", "compare"]
 
@@ -84,7 +85,8 @@ def compare(
     if wrong:
         return Verdict(Status.WRONG_ALIKE, f"the evaluator is wrong: {wrong[0].text}", largest, seconds)
     reason = "" if largest is None else f"within tolerance: {largest.text}"
-    return Verdict(Status.EQUAL, reason, largest, seconds, dull_outputs(before.names, before.outputs))
+    dull = dull_outputs([f"output {name!r}" for name in before.names], before.outputs)
+    return Verdict(Status.EQUAL, reason, largest, seconds, dull)
 
 
 def _unevaluated(before: Evaluation, after: Evaluation) -> tuple[Status, str]:
