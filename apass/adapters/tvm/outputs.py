@@ -127,7 +127,7 @@ class _NotRunError(Exception):
 
 
 def _compared(machines: Sequence[Any], name: str, func: BaseFunc) -> tuple[str, str]:
-    """Return how the outputs of a function differ, and a remark if they are equal but show little.
+    """Return how the outputs of a function differ, and the remark if they do not.
 
     Raises:
         _NotRunError: if the function cannot run.
