@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from apass.util.dull_outputs import changed_input, dull_outputs
     from apass.util.files import PartFile, Prepared, write_whole
     from apass.util.late_modules import imported_late
-    from apass.util.other_inputs import OtherInputs, shows_little
+    from apass.util.other_inputs import OtherInputs, same_value
     from apass.util.tagged_json import reachable_types, read_tagged, write_tagged
 else:
     __getattr__, __dir__ = lazy_names(
@@ -38,7 +38,7 @@ else:
             "apass.util.dull_outputs": ["changed_input", "dull_outputs"],
             "apass.util.files": ["PartFile", "Prepared", "write_whole"],
             "apass.util.late_modules": ["imported_late"],
-            "apass.util.other_inputs": ["OtherInputs", "shows_little"],
+            "apass.util.other_inputs": ["OtherInputs", "same_value"],
             "apass.util.tagged_json": ["reachable_types", "read_tagged", "write_tagged"],
         },
     )
@@ -67,7 +67,7 @@ __all__ = [
     "read_tagged",
     "reviewed",
     "run_in_worker",
-    "shows_little",
+    "same_value",
     "take_draft",
     "usable_cores",
     "without_changes",

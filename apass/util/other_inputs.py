@@ -1,10 +1,10 @@
 """Further inputs for a comparison of outputs that shows little."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from time import perf_counter
 from typing import Any, Final
 
-__all__ = ["OtherInputs", "shows_little"]
+__all__ = ["OtherInputs", "same_value"]
 
 CHANGES: Final[Mapping[str, Callable[[Any], Any]]] = {
     "large": lambda value: value * 100,
@@ -18,13 +18,17 @@ LEAST_SECONDS: Final = 1.0
 """Seconds for other inputs, if the first comparison took less."""
 
 
-def shows_little(output: str, reason: str) -> str:
-    """Return the remark on equal outputs that another program gives easily.
+def same_value(output: str, values: Iterable[float]) -> dict[str, str]:
+    """Return why results for several inputs show little, by output.
 
-    >>> shows_little("output 'y'", "has the same value 0 in all elements")
-    "output 'y' has the same value 0 in all elements, which shows little"
+    The result is empty if they vary, or if there are none.
+
+    >>> same_value("@f", [0, 0, 0]), same_value("@f", [0, 1])
+    ({'@f': 'has the same value 0 for all inputs'}, {})
     """
-    return f"{output} {reason}, which shows little"
+    # NaN is not equal to itself, and the sign of zero varies with that of inputs.
+    shown = {str(value + 0) for value in values}
+    return {output: f"has the same value {shown.pop()} for all inputs"} if len(shown) == 1 else {}
 
 
 class OtherInputs:
@@ -66,4 +70,4 @@ class OtherInputs:
     @property
     def remark(self) -> str:
         """The remark on the first output that has not varied; empty if all have."""
-        return next((shows_little(output, reason) for output, reason in self.dull.items()), "")
+        return next((f"{output} {reason}, which shows little" for output, reason in self.dull.items()), "")

@@ -4,10 +4,11 @@ import math
 import random
 import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import perf_counter
 from typing import Final
 
 import anyio
@@ -18,6 +19,7 @@ from apass.adapters.mlir.structure import Operation, Structure
 from apass.concurrency.processes.command import complete_process
 from apass.core.ir_plugin import Comparison
 from apass.errors import ApassError, HelperError
+from apass.util.other_inputs import OtherInputs, same_value
 
 __all__ = ["compare_outputs"]
 
@@ -85,26 +87,52 @@ async def _compare(before: MLIRModule, after: MLIRModule) -> Comparison:
     names = [name for name, signature in old.items() if name in new and _agree(signature, new[name])]
     if not names:
         raise _NotComparableError("there is no public function of numbers in both modules")
-    values = _inputs([old[name] for name in names])
-    outputs: dict[str, list[str]] = {}
 
-    async def run(label: str, mod: MLIRModule, signatures: dict[str, _Signature]) -> None:
-        text = _with_entry(mod, [(name, signatures[name]) for name in names], values)
-        outputs[label] = await _run(program, runner, library, text, label)
+    async def attempt(seed: int, change: Callable[[float], float]) -> tuple[str, Mapping[str, str]]:
+        """Return how the outputs differ, and which of them show little."""
+        values = _inputs([old[name] for name in names], seed, change)
+        outputs: dict[str, list[str]] = {}
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(run, "before", before, old)
-        group.start_soon(run, "after", after, new)
-    for label in ("before", "after"):
-        if outputs[label][:1] == [""]:
-            raise _NotComparableError(outputs[label][1])
-    types = [tp for name in names for tp in old[name].results * INPUTS]
-    for index, (tp, x, y) in enumerate(zip(types, outputs["before"], outputs["after"], strict=True)):
+        async def run(label: str, mod: MLIRModule, signatures: dict[str, _Signature]) -> None:
+            text = _with_entry(mod, [(name, signatures[name]) for name in names], values)
+            outputs[label] = await _run(program, runner, library, text, label)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(run, "before", before, old)
+            group.start_soon(run, "after", after, new)
+        for label in ("before", "after"):
+            if outputs[label][:1] == [""]:
+                raise _NotComparableError(outputs[label][1])
+        return _judged(names, old, outputs["before"], outputs["after"])
+
+    start = perf_counter()
+    difference, dull = await attempt(0, lambda value: value)
+    attempts = OtherInputs({} if difference else dull, perf_counter() - start)
+    if _FLOATS.keys() & {tp for name in names for tp in old[name].arguments}:
+        for seed, (_, change) in enumerate(attempts, 1):
+            difference, dull = await attempt(seed, change)
+            if difference:
+                break
+            attempts.learn(dull)
+    if difference:
+        return Comparison(True, f"outputs differ: {difference}")
+    text = f"outputs equal: {len(names)} of {len(before.functions)} functions, {INPUTS} inputs each"
+    return Comparison(False, "; ".join(filter(None, [text, attempts.remark])))
+
+
+def _judged(
+    names: Sequence[str], signatures: Mapping[str, _Signature], before: Sequence[str], after: Sequence[str]
+) -> tuple[str, Mapping[str, str]]:
+    """Return how outputs differ, and the functions whose results show little."""
+    types = [tp for name in names for tp in signatures[name].results * INPUTS]
+    numbers: dict[str, list[float]] = {}
+    for index, (tp, x, y) in enumerate(zip(types, before, after, strict=True)):
+        name = _owner(names, signatures, index)
         if not _is_close(tp, int(x), int(y)):
-            name = _owner(names, old, index)
-            shown = f"{_shown(tp, int(x))} before, {_shown(tp, int(y))} after"
-            return Comparison(True, f"outputs differ: @{name} returned {shown}")
-    return Comparison(False, f"outputs equal: {len(names)} of {len(before.functions)} functions, {INPUTS} inputs each")
+            return f"@{name} returned {_shown(tp, int(x))} before, {_shown(tp, int(y))} after", {}
+        if signatures[name].arguments:
+            numbers.setdefault(f"@{name}", []).append(_decoded(tp, int(x)))
+    return "", {output: reason for name in numbers for output, reason in same_value(name, numbers[name]).items()}
 
 
 def _runner_library(program: Path) -> Path | None:
@@ -145,13 +173,16 @@ def _agree(old: _Signature, new: _Signature) -> bool:
     return types(old) == types(new)
 
 
-def _inputs(signatures: Sequence[_Signature]) -> list[list[list[str]]]:
-    """Return inputs as the text of constants, for each function."""
-    source = random.Random(0)
+def _inputs(signatures: Sequence[_Signature], seed: int, change: Callable[[float], float]) -> list[list[list[str]]]:
+    """Return inputs as the text of constants, for each function.
+
+    `change` is applied to floating-point numbers. Other integers could have no defined result.
+    """
+    source = random.Random(seed)
 
     def value(tp: str) -> str:
         if tp in _FLOATS:
-            return f"{source.randint(1, 4000) / 64:.6f}"
+            return f"{change(source.randint(1, 4000) / 64):.6f}"
         # Positive and small, so that divisions and shifts have a result.
         return str(source.randint(0, 1) if tp == "i1" else source.randint(1, min(100, 2 ** (_width(tp) - 1) - 1)))
 
@@ -255,7 +286,7 @@ def _written(path: Path, data: bytes) -> Path:
     return path
 
 
-def _owner(names: Sequence[str], signatures: dict[str, _Signature], index: int) -> str:
+def _owner(names: Sequence[str], signatures: Mapping[str, _Signature], index: int) -> str:
     """Return the function that returned the value of an index."""
     for name in names:
         index -= len(signatures[name].results) * INPUTS

@@ -5,10 +5,11 @@ The modules come from files and may not terminate, so they run in a worker proce
 
 import random
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 from math import isclose, isnan, prod
+from time import perf_counter
 from typing import Any, Final
 
 from anyio import BrokenWorkerProcess, move_on_after, to_process
@@ -38,6 +39,7 @@ from apass.adapters.xdsl import ADAPTER
 from apass.adapters.xdsl.text import new_context
 from apass.concurrency.processes.pool import run_in_worker
 from apass.core.ir_plugin import Comparison
+from apass.util.other_inputs import OtherInputs, same_value
 
 __all__ = ["compare_in_process", "compare_outputs", "is_public", "signature"]
 
@@ -103,16 +105,18 @@ def compare_in_process(before: bytes, after: bytes) -> Comparison:
     functions = [{name: func for name, func in ADAPTER.functions(mod) if is_public(func)} for mod in pair]
     compared: list[str] = []
     omitted: list[str] = []
+    remarks: list[str] = []
     for name, func in functions[0].items():
         try:
-            difference = _difference(*pair, func, functions[1].get(name))
+            difference, remark = _compared(*pair, name, func, functions[1].get(name))
         except _UnsupportedError as reason:
             omitted.append(f"{name} ({reason})")
             continue
         if difference:
             return Comparison(True, f"function {name!r} {difference}")
         compared.append(name)
-    text = f"outputs equal: {', '.join(compared)}" if compared else "outputs not compared"
+        remarks += filter(None, [remark])
+    text = "; ".join([f"outputs equal: {', '.join(compared)}", *remarks]) if compared else "outputs not compared"
     if omitted:
         text += f"{'; not compared' if compared else ''}: {', '.join(omitted)}"
     return Comparison(False, text if compared or omitted else "outputs not compared: no public function")
@@ -164,34 +168,74 @@ class _Outcome:
     printed: str
 
 
-def _difference(before: ModuleOp, after: ModuleOp, func: Operation, other: Operation | None) -> str:
-    """Return how two functions differ; empty if they do not.
+def _compared(
+    before: ModuleOp, after: ModuleOp, name: str, func: Operation, other: Operation | None
+) -> tuple[str, str]:
+    """Return how two functions differ, and the remark if they do not.
+
+    Raises:
+        _UnsupportedError: if they cannot be compared.
+
+    """
+    if other is None or signature(other) != signature(func):
+        raise _UnsupportedError("its signature changed" if other is not None else "it was removed")
+
+    def attempt(first: int, change: Callable[[Any], Any]) -> tuple[str, dict[str, str]]:
+        """Return the first difference, and whether the results show little."""
+        results: list[float] = []
+        for seed in range(first, first + RUNS):
+            difference, numbers = _difference(before, after, func, other, _arguments(func, seed, change))
+            if difference:
+                return difference, {}
+            results += numbers
+        return "", same_value(name, results) if signature(func)[0] else {}
+
+    start = perf_counter()
+    difference, dull = attempt(0, lambda value: value)
+    attempts = OtherInputs(dull, perf_counter() - start)
+    for number, (_, change) in enumerate(attempts, 1):
+        try:
+            difference, dull = attempt(number * RUNS, change)
+        except _UnsupportedError:
+            continue  # the function does not take such inputs
+        attempts.learn(dull)
+    return difference, attempts.remark
+
+
+def _difference(
+    before: ModuleOp, after: ModuleOp, func: Operation, other: Operation, arguments: Sequence[Any]
+) -> tuple[str, list[float]]:
+    """Return how two functions differ for arguments, and the numbers that they return.
 
     Raises:
         _UnsupportedError: if they cannot be compared.
 
     """
     types = signature(func)
-    if other is None or signature(other) != types:
-        raise _UnsupportedError("its signature changed" if other is not None else "it was removed")
-    for seed in range(RUNS):
-        arguments = [_argument(tp, random.Random(f"{seed} {index}")) for index, tp in enumerate(types[0])]
-        shown = f"for the arguments ({', '.join(map(_shown, arguments))})"
-        expected = _call(before, func, arguments)
-        if isinstance(expected, Exception):
-            raise _UnsupportedError(_reason(expected))
-        actual = _call(after, other, arguments)
-        if isinstance(actual, _TooLongError | ZeroDivisionError):
-            return f"returned before, but {_reason(actual)} after, {shown}"
-        if isinstance(actual, Exception):
-            raise _UnsupportedError(f"after: {_reason(actual)}")
-        if not _equal(types[1], expected.results, actual.results):
-            return f"returned {_all_shown(expected.results)} before and {_all_shown(actual.results)} after, {shown}"
-        if not _equal(types[0], expected.arguments, actual.arguments):
-            return f"left other values in its arguments, {shown}"
-        if expected.printed != actual.printed:
-            return f"printed {expected.printed!r} before and {actual.printed!r} after, {shown}"
-    return ""
+    shown = f"for the arguments ({', '.join(map(_shown, arguments))})"
+    expected = _call(before, func, arguments)
+    if isinstance(expected, Exception):
+        raise _UnsupportedError(_reason(expected))
+    actual = _call(after, other, arguments)
+    if isinstance(actual, _TooLongError | ZeroDivisionError):
+        return f"returned before, but {_reason(actual)} after, {shown}", []
+    if isinstance(actual, Exception):
+        raise _UnsupportedError(f"after: {_reason(actual)}")
+    if not _equal(types[1], expected.results, actual.results):
+        return f"returned {_all_shown(expected.results)} before and {_all_shown(actual.results)} after, {shown}", []
+    if not _equal(types[0], expected.arguments, actual.arguments):
+        return f"left other values in its arguments, {shown}", []
+    if expected.printed != actual.printed:
+        return f"printed {expected.printed!r} before and {actual.printed!r} after, {shown}", []
+    return "", [number for value in expected.results for number in _numbers(value)]
+
+
+def _numbers(value: Any) -> Sequence[float]:
+    """Return the numbers of a result, or none of a result of another kind."""
+    if isinstance(value, _ARRAY):
+        elements: list[float] = value.data
+        return elements
+    return [value] if isinstance(value, int | float) else []
 
 
 def signature(func: Operation) -> tuple[Sequence[Attribute], Sequence[Attribute]]:
@@ -201,7 +245,13 @@ def signature(func: Operation) -> tuple[Sequence[Attribute], Sequence[Attribute]
     return interface.get_argument_types(func), interface.get_result_types(func)
 
 
-def _argument(tp: Any, rng: random.Random) -> Any:
+def _arguments(func: Operation, seed: int, change: Callable[[Any], Any]) -> list[Any]:
+    """Return random arguments; `change` is applied to floating-point numbers."""
+    types = signature(func)[0]
+    return [_argument(tp, random.Random(f"{seed} {index}"), change) for index, tp in enumerate(types)]
+
+
+def _argument(tp: Any, rng: random.Random, change: Callable[[Any], Any]) -> Any:
     """Return a random argument of small numbers.
 
     They are exact in every type, and valid indices.
@@ -215,12 +265,13 @@ def _argument(tp: Any, rng: random.Random) -> Any:
     if isinstance(tp, _INTEGER):
         return rng.randrange(2) if tp.width.data == 1 else rng.randint(-3 if tp.width.data > 3 else 0, 3)
     if isinstance(tp, AnyFloat):
-        return rng.randint(-12, 12) / 4
+        number: float = change(rng.randint(-12, 12) / 4)
+        return number
     if isinstance(tp, _SHAPED) and isinstance(getattr(tp, "layout", NoneAttr()), NoneAttr):
         shape = [DYNAMIC_SIZE if size < 0 else size for size in tp.get_shape()]
         element: Any = tp.get_element_type()
         if prod(shape) <= MOST_ELEMENTS:
-            values = [_argument(element, rng) for _ in range(prod(shape))]
+            values = [_argument(element, rng, change) for _ in range(prod(shape))]
             try:
                 return ShapedArray(TypedPtr[Any].new(values, xtype=element), shape)
             except (AttributeError, NotImplementedError, TypeError, ValueError, struct.error):

@@ -77,3 +77,28 @@ async def test_reason_is_given_if_outputs_are_not_compared(text: str, reason: st
     comparison = await compare_outputs(MLIRModule(text), MLIRModule(text))
     assert not comparison.changed
     assert comparison.text.startswith(f"outputs not compared: {reason}")
+
+
+def positive_part(operation: str) -> MLIRModule:
+    """Return a module whose function computes the positive part of x and 80."""
+    return MLIRModule(f"""
+func.func @f(%x: f32) -> f32 {{
+  %far = arith.constant 80.0 : f32
+  %zero = arith.constant 0.0 : f32
+  %y = {operation} : f32
+  %r = arith.maximumf %y, %zero : f32
+  return %r : f32
+}}
+""")
+
+
+async def test_other_inputs_are_tried_if_outputs_show_little() -> None:
+    near = positive_part("arith.subf %x, %far")
+    equal = "outputs equal: 1 of 1 functions, 4 inputs each"
+    assert (await compare_outputs(near, near)).text == equal
+    double = "%d = arith.addf %y, %y : f32\n  %r = arith.maximumf %d"
+    doubled = MLIRModule(near.text.replace("%r = arith.maximumf %y", double))
+    assert (await compare_outputs(near, doubled)).changed
+    never = positive_part("arith.mulf %x, %zero")
+    remark = "@f has the same value 0.0 for all inputs, which shows little"
+    assert (await compare_outputs(never, never)).text == f"{equal}; {remark}"
