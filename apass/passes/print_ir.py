@@ -53,6 +53,6 @@ class PrintIR(ModulePass[Any]):
         sys.stdout.write(for_file(text, sys.stdout))
         return mod
 
-    def text_of(self, mod: ModT) -> str:
+    def text_of(self, mod: Any) -> str:
         """Return the text of the module that is printed."""
         return adapter_for(mod).to_text(mod)
