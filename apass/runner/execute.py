@@ -153,6 +153,9 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope, cursor: Ru
         if hooks.failed:
             await _call_failure_hooks(hooks, started, latest, finished, mod, pass_.info, error, ctx.exit_grace)
         raise
+    finally:
+        # Contexts of callbacks keep the cursor after the run.
+        cursor.mod = None
 
 
 def _wrapped(

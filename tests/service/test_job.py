@@ -163,7 +163,7 @@ async def test_diagnostics_are_in_failure_and_summary() -> None:
     assert failure is not None
     assert summary is not None
     for diagnostics in (failure.diagnostics, summary.diagnostics):
-        assert [dict(item) for item in diagnostics] == [{"level": "warning", "message": "f is small"}]
+        assert [dict(item) for item in diagnostics] == [{"level": "warning", "message": "f is small", "pass": "Warn"}]
 
 
 @pytest.mark.slow  # it imports the libraries of four IRs

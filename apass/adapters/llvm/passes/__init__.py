@@ -21,7 +21,6 @@ from apass.core.executor import in_executor
 from apass.core.info import PassInfo
 from apass.errors import AdapterError
 from apass.passes.base import ModulePass, Pass
-from apass.passes.combinator import Combinator
 from apass.passes.function_pass import FunctionPass
 from apass.passes.registry import get_pass, provide_pass
 
@@ -225,23 +224,18 @@ class LLVMModulePass(ModulePass[Module]):
         return mod if after == before else Module.of_printed(after)
 
 
-class DefaultPipeline(Combinator[Module]):
+class DefaultPipeline(ModulePass[Module]):
     """Runs the pipeline of LLVM for the level of the context, the option `-O`.
 
     Levels above 3 run `llvm.O3`.
     """
 
-    def __init__(self) -> None:
-        pipelines = [get_pass(f"{PREFIX}O{level}") for level in range(MAX_LEVEL + 1)]
-        super().__init__(pipelines, {}, 0, f"{PREFIX}Default", None)
+    info: PassInfo = PassInfo(0, f"{PREFIX}Default")
 
-    def branches(self) -> Sequence[Sequence[Pass[Module]]]:
-        """Return the pipelines, of which one runs."""
-        return [(pipeline,) for pipeline in self.passes]
-
-    async def transform(self, mod: Module, ctx: PassContext) -> Module:
-        """Run one pipeline."""
-        return await self.passes[min(ctx.opt_level, MAX_LEVEL)](mod)
+    async def transform_module(self, mod: Module, ctx: PassContext) -> Module:
+        """Run the pipeline as a pass of its own."""
+        pipeline: Pass[Module] = get_pass(f"{PREFIX}O{min(ctx.opt_level, MAX_LEVEL)}")
+        return await pipeline(mod)
 
 
 class VerifierPass(ModulePass[Module]):

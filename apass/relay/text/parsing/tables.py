@@ -73,7 +73,8 @@ class Tables:
     """The final state of each start symbol."""
 
 
-_SPACE: Final = r"[ \t\r\n]*+(?:(?://[^\n]*+|/\*[^*/]*+(?:(?:\*(?!/)|/(?!\*))[^*/]*+)*+\*/)[ \t\r\n]*+)*+"
+# No possessive group: Python 3.11.0 to 3.11.4 match one that contains a choice wrongly (issue 106052 of cpython).
+_SPACE: Final = r"[ \t\r\n]*+(?:(?://[^\n]*+|/\*[^*/]*+(?:(?:\*(?!/)|/(?!\*))[^*/]*+)*\*/)[ \t\r\n]*+)*"
 _MARKS: Final = "(),;{}]:?"  # characters that start no other token, so they are matched first
 _KIND_NAMES: Final = {
     "VERSION": "a version",
