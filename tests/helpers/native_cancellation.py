@@ -103,7 +103,8 @@ async def by_timeout(work: Coroutine[Any, Any, None], step: int) -> bool:
     now = asyncio.get_running_loop().time
 
     def expire() -> None:
-        with suppress(RuntimeError):
+        # Before it is entered, a timeout of Python 3.11.2 raises AssertionError.
+        with suppress(RuntimeError, AssertionError):
             timeout.reschedule(now())
 
     is_cancelled = await _cancel_at(step, expire, task)
