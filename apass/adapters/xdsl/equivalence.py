@@ -79,6 +79,7 @@ class _Run:
         """Return the results of an operation."""
         attributes: Any = {**op.attributes, **op.properties}
         match op.name:
+        flags = _flags(op.name, attributes)
             case "arith.constant":
                 value: Any = attributes["value"]
                 if not isinstance(value, IntegerAttr):
@@ -96,14 +97,13 @@ class _Run:
                 holds = _compared_integers(int(predicate.value.data), operands[0].bits, operands[1].bits)
                 return [_Term(z3.If(holds, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1)), _any_poison(operands))]
             case name if name in _DIVISIONS:
-                return [self.division(name, *operands)]
+                return [self.division(name, flags, *operands)]
             case name if name in _EXTENDED:
                 return _extended(name, *operands)
             case name if name in _CASTS:
-                bits = _CASTS[name](operands[0].bits, _bits(op.results[0].type))
-                return [_Term(bits, operands[0].poison)]
+                return [_cast(name, flags, operands[0], _bits(op.results[0].type))]
             case name if name in _BINARY:
-                return [_binary(name, str(attributes.get("overflowFlags", "")), *operands)]
+                return [_binary(name, flags, *operands)]
             case name:
                 raise NotEncodedError(f"operation {name}")
 
@@ -122,14 +122,15 @@ class _Run:
             for one, other in zip(*branches, strict=True)
         ]
 
-    def division(self, name: str, lhs: _Term, rhs: _Term) -> _Term:
+    def division(self, name: str, flags: str, lhs: _Term, rhs: _Term) -> _Term:
         """Return a quotient or a remainder."""
         divide, is_signed = _DIVISIONS[name]
         self.defined += [z3.Not(rhs.poison), rhs.bits != 0]
         if is_signed:
             smallest = z3.BitVecVal(1 << (lhs.bits.size() - 1), lhs.bits.size())
             self.defined.append(z3.Not(z3.And(lhs.bits == smallest, rhs.bits == -1)))
-        return _Term(divide(lhs.bits, rhs.bits), lhs.poison)
+        quotient = divide(lhs.bits, rhs.bits)
+        return _Term(quotient, z3.Or(lhs.poison, quotient * rhs.bits != lhs.bits) if "exact" in flags else lhs.poison)
 
 
 def search(before: bytes, after: bytes) -> Proof:
@@ -220,16 +221,40 @@ def _selected(condition: _Term, one: _Term, other: _Term) -> _Term:
     is_taken = condition.bits == 1
     poison = z3.Or(condition.poison, z3.If(is_taken, one.poison, other.poison))
     return _Term(z3.If(is_taken, one.bits, other.bits), poison)
+def _flags(name: str, attributes: Mapping[str, Any]) -> str:
+    """Return the flags that make results poison, such as `nsw exact`."""
+    if not name.startswith("arith."):
+        return ""
+    # A later `mlir-opt` has more flags. Names with a dot are attributes of other dialects, without such a meaning.
+    unknown = [key for key in attributes if key not in _KNOWN_ATTRIBUTES and "." not in key]
+    if unknown:
+        raise NotEncodedError(f"the attribute {unknown[0]!r} of {name}")
+    return f"{attributes.get('overflowFlags', '')} {'exact' if 'isExact' in attributes else ''}"
+
+
 
 
 def _binary(name: str, flags: str, lhs: _Term, rhs: _Term) -> _Term:
     poison = [lhs.poison, rhs.poison]
     if name in _SHIFTS:
         poison.append(z3.UGE(rhs.bits, rhs.bits.size()))
-    for flag, is_signed in (("nsw", True), ("nuw", False)):
+    for flag, is_signed in _NO_WRAP:
         if flag in flags:
             poison.append(_overflows(name, is_signed, lhs.bits, rhs.bits))
-    return _Term(_BINARY[name](lhs.bits, rhs.bits), z3.Or(*poison))
+    result = _BINARY[name](lhs.bits, rhs.bits)
+    if "exact" in flags:  # of a shift to the right, which loses no bit
+        poison.append(result << rhs.bits != lhs.bits)
+    return _Term(result, z3.Or(*poison))
+
+
+def _cast(name: str, flags: str, operand: _Term, width: int) -> _Term:
+    bits = _CASTS[name](operand.bits, width)
+    lost = [
+        (z3.SignExt if is_signed else z3.ZeroExt)(operand.bits.size() - width, bits) != operand.bits
+        for flag, is_signed in _NO_WRAP
+        if flag in flags
+    ]
+    return _Term(bits, z3.Or(operand.poison, *lost))
 
 
 def _extended(name: str, lhs: _Term, rhs: _Term) -> Sequence[_Term]:
@@ -292,6 +317,12 @@ _BINARY: Final[Mapping[str, _Binary]] = {
     "arith.muli": lambda lhs, rhs: lhs * rhs,
     "arith.andi": lambda lhs, rhs: lhs & rhs,
     "arith.ori": lambda lhs, rhs: lhs | rhs,
+_NO_WRAP: Final = (("nsw", True), ("nuw", False))
+"""The flags that exclude an overflow, and whether numbers are signed then."""
+
+_KNOWN_ATTRIBUTES: Final = frozenset(("isExact", "overflowFlags", "predicate", "value"))
+"""The attributes of `arith` that are encoded."""
+
     "arith.xori": lambda lhs, rhs: lhs ^ rhs,
     "arith.shli": lambda lhs, rhs: lhs << rhs,
     "arith.shrsi": lambda lhs, rhs: lhs >> rhs,

@@ -100,6 +100,37 @@ def test_different_functions_have_counterexample(before: str, after: str, text: 
     assert text in proof.text
 
 
+def test_flags_make_results_poison() -> None:
+    calls = [(f'"arith.{name}"(%x, %y)', " <{isExact}>", "(i8, i8) -> i8") for name in EXACT]
+    overflows = [f" <{{overflowFlags = #arith.overflow<{flag}>}}>" for flag in ("nsw", "nuw")]
+    calls += [('"arith.trunci"(%y)', flag, "(i8) -> i8") for flag in overflows]
+    for call, flag, types in calls:
+        width = "i4" if "trunci" in call else "i8"
+        with_flag, without = (
+            f"%r = {call}{text} : {types.replace('-> i8', f'-> {width}')} func.return %r : {width}"
+            for text in (flag, "")
+        )
+        for before, after, is_equal in ((with_flag, without, True), (without, with_flag, False)):
+            with row((before, after)):
+                assert compared(before, after, parameters="%x: i8, %y: i8", result=width).equal is is_equal
+
+
+def test_exact_operation_is_undone() -> None:
+    for name, inverse in EXACT.items():
+        body = f'%q = "arith.{name}"(%x, %y) <{{isExact}}> : (i8, i8) -> i8 %r = arith.{inverse} %q, %y : i8'
+        with row(name):
+            proof = compared(
+                f"{body} func.return %r : i8", "func.return %x : i8", parameters="%x: i8, %y: i8", result="i8"
+            )
+            assert proof.equal is True
+
+
+def test_unknown_flag_is_not_encoded() -> None:
+    body = '%r = "arith.extui"(%x) <{nonNeg}> : (i8) -> i32 func.return %r : i32'
+    proof = compared(body, body, parameters="%x: i8")
+    assert proof == Proof(None, "f (not encoded for the solver: the attribute 'nonNeg' of arith.extui)")
+
+
 def test_unsupported_operation_is_named() -> None:
     body = "%r = math.absi %x : i32 func.return %r : i32"
     assert compared(body, body) == Proof(None, "f (not encoded for the solver: operation math.absi)")
@@ -137,6 +168,9 @@ def test_extended_operations_agree_with_exact_numbers() -> None:
             with row(f"{name} {lhs} {rhs}"):
                 assert proof.equal is True
 
+
+EXACT = {"divsi": "muli", "divui": "muli", "shrsi": "shli", "shrui": "shli"}
+"""Operations with the flag `exact`, and the operation that undoes them."""
 
 OPERATIONS = (
     *("addi", "subi", "muli", "andi", "ori", "xori", "shli", "shrsi"),
