@@ -87,7 +87,11 @@ class _Run:
                 return [_Term(z3.BitVecVal(value.value.data, _bits(op.results[0].type)), z3.BoolVal(False))]
             case "func.call":
                 callee: Any = attributes["callee"]
-                return self.call(ADAPTER.get(self.mod, callee.string_value()), operands)
+                try:
+                    func = ADAPTER.get(self.mod, callee.string_value())
+                except KeyError:
+                    raise NotEncodedError(f"calls of {callee.string_value()!r}, which has no body") from None
+                return self.call(func, operands)
             case "scf.if":
                 return self.choice(op, operands[0], values)
             case "arith.select":

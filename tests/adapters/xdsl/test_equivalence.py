@@ -131,6 +131,12 @@ def test_unknown_flag_is_not_encoded() -> None:
     assert proof == Proof(None, "f (not encoded for the solver: the attribute 'nonNeg' of arith.extui)")
 
 
+def test_declared_function_is_not_encoded() -> None:
+    text = "func.func private @g() func.func @f() { func.call @g() : () -> () func.return }"
+    data = ADAPTER.dumps(parse_module(text, "m"))
+    assert search(data, data) == Proof(None, "f (not encoded for the solver: calls of 'g', which has no body)")
+
+
 def test_unsupported_operation_is_named() -> None:
     body = "%r = math.absi %x : i32 func.return %r : i32"
     assert compared(body, body) == Proof(None, "f (not encoded for the solver: operation math.absi)")
