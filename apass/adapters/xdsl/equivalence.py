@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import CallableOpInterface
 
 from apass.adapters.xdsl import ADAPTER
 from apass.adapters.xdsl.outputs import is_public, signature
@@ -78,8 +79,8 @@ class _Run:
     def operation(self, op: Operation, operands: Sequence[_Term], values: Mapping[SSAValue, _Term]) -> Sequence[_Term]:
         """Return the results of an operation."""
         attributes: Any = {**op.attributes, **op.properties}
-        match op.name:
         flags = _flags(op.name, attributes)
+        match op.name:
             case "arith.constant":
                 value: Any = attributes["value"]
                 if not isinstance(value, IntegerAttr):
@@ -156,6 +157,9 @@ def search(before: bytes, after: bytes) -> Proof:
     if not functions[0]:
         raise NotEncodedError("a module without public functions")
     reasons: dict[str, str] = {}
+    beside = [[op for op in mod.body.ops if not op.has_trait(CallableOpInterface)] for mod in mods]
+    if len(beside[0]) != len(beside[1]) or not all(map(ADAPTER.equal, *beside)):
+        reasons["operations beside the functions"] = "they changed"
     for name, func in functions[0].items():
         try:
             if name not in functions[1]:
@@ -217,14 +221,6 @@ def _bits(tp: Any) -> int:
     raise NotEncodedError(f"values of type {tp}")
 
 
-def _any_poison(operands: Sequence[_Term]) -> Any:
-    return z3.Or(*(operand.poison for operand in operands))
-
-
-def _selected(condition: _Term, one: _Term, other: _Term) -> _Term:
-    is_taken = condition.bits == 1
-    poison = z3.Or(condition.poison, z3.If(is_taken, one.poison, other.poison))
-    return _Term(z3.If(is_taken, one.bits, other.bits), poison)
 def _flags(name: str, attributes: Mapping[str, Any]) -> str:
     """Return the flags that make results poison, such as `nsw exact`."""
     if not name.startswith("arith."):
@@ -236,6 +232,14 @@ def _flags(name: str, attributes: Mapping[str, Any]) -> str:
     return f"{attributes.get('overflowFlags', '')} {'exact' if 'isExact' in attributes else ''}"
 
 
+def _any_poison(operands: Sequence[_Term]) -> Any:
+    return z3.Or(*(operand.poison for operand in operands))
+
+
+def _selected(condition: _Term, one: _Term, other: _Term) -> _Term:
+    is_taken = condition.bits == 1
+    poison = z3.Or(condition.poison, z3.If(is_taken, one.poison, other.poison))
+    return _Term(z3.If(is_taken, one.bits, other.bits), poison)
 
 
 def _binary(name: str, flags: str, lhs: _Term, rhs: _Term) -> _Term:
@@ -313,6 +317,12 @@ _DIVISIONS: Final[Mapping[str, tuple[_Binary, bool]]] = {
 }
 """Each division, and whether the quotient of the smallest integer and -1 overflows."""
 
+_NO_WRAP: Final = (("nsw", True), ("nuw", False))
+"""The flags that exclude an overflow, and whether numbers are signed then."""
+
+_KNOWN_ATTRIBUTES: Final = frozenset(("isExact", "overflowFlags", "predicate", "value"))
+"""The attributes of `arith` that are encoded."""
+
 _SHIFTS: Final = frozenset(("arith.shli", "arith.shrsi", "arith.shrui"))
 
 _BINARY: Final[Mapping[str, _Binary]] = {
@@ -321,12 +331,6 @@ _BINARY: Final[Mapping[str, _Binary]] = {
     "arith.muli": lambda lhs, rhs: lhs * rhs,
     "arith.andi": lambda lhs, rhs: lhs & rhs,
     "arith.ori": lambda lhs, rhs: lhs | rhs,
-_NO_WRAP: Final = (("nsw", True), ("nuw", False))
-"""The flags that exclude an overflow, and whether numbers are signed then."""
-
-_KNOWN_ATTRIBUTES: Final = frozenset(("isExact", "overflowFlags", "predicate", "value"))
-"""The attributes of `arith` that are encoded."""
-
     "arith.xori": lambda lhs, rhs: lhs ^ rhs,
     "arith.shli": lambda lhs, rhs: lhs << rhs,
     "arith.shrsi": lambda lhs, rhs: lhs >> rhs,

@@ -137,6 +137,20 @@ def test_declared_function_is_not_encoded() -> None:
     assert search(data, data) == Proof(None, "f (not encoded for the solver: calls of 'g', which has no body)")
 
 
+def test_changes_beside_functions_are_undecided() -> None:
+    for beside in (
+        "builtin.module { func.func @g() -> i32 { %c = arith.constant 1 : i32 func.return %c : i32 } }",
+        "llvm.func @g() -> i32 { %c = llvm.mlir.constant(1 : i32) : i32 llvm.return %c : i32 }",
+    ):
+        before, after = (
+            ADAPTER.dumps(parse_module(f"func.func @f() {{ func.return }} {text}", "m"))
+            for text in (beside, beside.replace("1 : i32", "2 : i32"))
+        )
+        with row(beside):
+            assert search(before, before).equal is True
+            assert search(before, after) == Proof(None, "operations beside the functions (they changed)", ("f",))
+
+
 def test_unsupported_operation_is_named() -> None:
     body = "%r = math.absi %x : i32 func.return %r : i32"
     assert compared(body, body) == Proof(None, "f (not encoded for the solver: operation math.absi)")
