@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from io import StringIO
-from typing import Final
+from typing import Any, Final
 
 from xdsl.context import Context
 from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
-from xdsl.dialects.builtin import Builtin, LocationAttr, ModuleOp, UnknownLoc, UnregisteredOp
+from xdsl.dialects.builtin import AnyFloat, Builtin, LocationAttr, ModuleOp, UnknownLoc, UnregisteredOp
 from xdsl.dialects.test import Test
 from xdsl.ir import Attribute, BlockArgument, Dialect, Operation, SSAValue
-from xdsl.parser import Parser
+from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.universe import Universe
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
@@ -116,8 +116,25 @@ class _Form:
     location: LocationAttr
 
 
+@dataclass(frozen=True, slots=True)
+class _BitPattern:
+    """A hexadecimal element of `dense<...>`: bits of a float, or an integer."""
+
+    element: Any
+    """The element of xDSL, whose value is an integer."""
+
+    def to_type(self, parser: AttrParser, tp: Any) -> Any:
+        """Return the number of that type."""
+        if not isinstance(tp, AnyFloat):
+            return self.element.to_type(parser, tp)
+        bits: int = self.element.value
+        if bits.bit_length() > tp.bitwidth:
+            parser.raise_error(f"{bits:#x} has more bits than {tp}", at_position=self.element.span)
+        return next(tp.iter_unpack(bits.to_bytes(tp.compile_time_size, "little")))
+
+
 class _Parser(Parser):
-    """A parser that is fast for the generic format, and reads resources again.
+    """A parser that is fast for the generic format, and reads what xDSL loses.
 
     The operations of a module often differ in their operands only. The rest of a line is parsed once.
 
@@ -130,6 +147,13 @@ class _Parser(Parser):
         self._text = text
         self._handles: dict[tuple[str, str], str] = {}
         self._forms: dict[tuple[str, str], _Form] = {}
+
+    def _parse_tensor_literal_element(self) -> Any:
+        """Parse an element of `dense<...>`, in hexadecimal as bits."""
+        # xDSL 0.75 prints floats in hexadecimal, and reads them as integers.
+        is_hexadecimal = self._current_token.text[:2] == "0x"
+        element = super()._parse_tensor_literal_element()
+        return _BitPattern(element) if is_hexadecimal else element
 
     def _parse_dialect_resource_handle(self, dialect_name: str, interface: OpAsmDialectInterface) -> str:
         key = self.parse_identifier(context_msg=" for resource handle")

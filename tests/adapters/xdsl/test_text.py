@@ -1,6 +1,7 @@
 """The generic format, whose equal lines are parsed and printed once."""
 
 from io import StringIO
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -11,6 +12,7 @@ from xdsl.printer import Printer
 import apass
 from apass.adapters.xdsl import ADAPTER
 from apass.adapters.xdsl.text import new_context, parse_module, print_module
+from tests.helpers.rows import row
 from tests.helpers.xdsl_modules import CALLS, SUMS, UNKNOWN, module
 
 LINES = """\
@@ -100,6 +102,28 @@ def test_errors_are_those_of_xdsl(line: str, message: str) -> None:
 """
     with pytest.raises(apass.AdapterError, match=message):
         parse_module(text, "test.mlir")
+
+
+def test_bit_patterns_keep_their_numbers() -> None:
+    for tp, pattern, number in (
+        ("f32", "0x4D8EF3C2", 299792448.0),
+        ("f32", "0xFF800000", float("-inf")),
+        ("f64", "0x7FF0000000000000", float("inf")),
+        ("f16", "0x0001", 2.0**-24),
+        ("i32", "0x10", 16),
+    ):
+        for values in (pattern, f"[{pattern}, {pattern}]"):
+            mod = module(f'"test.op"() {{value = dense<{values}> : tensor<2x{tp}>}} : () -> ()')
+            again = ADAPTER.loads(ADAPTER.dumps(mod))
+            with row((tp, values)):
+                value: Any = next(iter(mod.body.ops)).attributes["value"]
+                assert list(value.get_values()) == [number, number]
+                assert ADAPTER.equal(mod, again)
+
+
+def test_bit_pattern_that_is_too_long_is_rejected() -> None:
+    with pytest.raises(apass.AdapterError, match="0x123456789 has more bits than f32"):
+        module('"test.op"() {value = dense<0x123456789> : tensor<2xf32>} : () -> ()')
 
 
 def test_arguments_with_attributes_keep_their_locations() -> None:
