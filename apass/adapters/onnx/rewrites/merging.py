@@ -321,6 +321,8 @@ def _reduced_axes(node: ir.Node, rank: int, facts: Facts) -> list[int] | None:
         return [attrs.get("axis", 0) % rank]
     axes: Sequence[int] | None = attrs.get("axes")
     if len(node.inputs) > 1 and node.inputs[1] is not None:
+    if not rank:  # onnxruntime accepts any axis of a scalar
+        return []
         axes = facts.integers(node.inputs[1])
         if axes is None:
             return None

@@ -188,7 +188,7 @@ def _reduce(node: ir.Node, context: Context) -> bool:
     shape = context.facts.shape(_first(node)) or ()
     is_exact = node.op_type in ("ReduceMax", "ReduceMin")
     axes = context.facts.integers(node.inputs[1]) if len(node.inputs) > 1 and node.inputs[1] else attrs.get("axes")
-    chosen = axes or range(len(shape))
+    chosen = (axes or range(len(shape))) if shape else ()  # onnxruntime accepts any axis of a scalar
     return is_exact and all(shape[axis] == 1 for axis in chosen) and _bypass(node, context)
 
 

@@ -96,6 +96,16 @@ def test_clip_without_bounds_is_removed_for_integers_only() -> None:
     assert unary("a = Abs(x) b = Clip(a) y = Neg(b)") == ["Abs", "Clip", "Neg"]
 
 
+def test_any_axis_of_a_scalar_is_accepted() -> None:
+    for nodes in (
+        "a = Abs(x) i = ArgMin <keepdims: int = 0> (a) y = Unsqueeze(i, zero)",
+        "a = Abs(x) m = ReduceMax(a, zero) n = Neg(m) y = Cast <to: int = 7> (n)",
+    ):
+        with row(nodes):
+            result = unary(nodes, "float x", "int64[K] y", "int64[1] zero = {0}")
+            assert result[0] == "Abs"
+
+
 def test_where_is_kept_if_signs_of_zeros_matter() -> None:
     # onnxruntime keeps the sign of a zero of the third operand only.
     rows = [
