@@ -17,9 +17,13 @@ _VIEWS: Final = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
 
 _BROADCASTING: Final = frozenset(
     {"Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual", "Less"}
-    | {"LessOrEqual", "Max", "Min", "Mod", "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor"}
+    | {"LessOrEqual", "Mod", "Mul", "Or", "Sub", "Sum", "Where", "Xor"}
 )
-"""Operators that broadcast all their operands."""
+"""Operators that broadcast all their operands, and compute the same for equal numbers.
+
+In onnxruntime 1.32, `Pow` multiplies if the exponent is a scalar, so that `x ** 3` differs in the last digit. `Max` and
+`Min` of 0.0 and -0.0 depend on which operand is a scalar.
+"""
 
 
 def producer(value: ir.Value | None, *operators: str) -> ir.Node | None:
@@ -317,12 +321,12 @@ def _keep_dims(keep: int) -> Callable[[ir.Node, Context], bool]:
 
 def _reduced_axes(node: ir.Node, rank: int, facts: Facts) -> list[int] | None:
     attrs = attributes(node)
+    if not rank:  # onnxruntime accepts any axis of a scalar
+        return []
     if node.op_type.startswith("Arg"):
         return [attrs.get("axis", 0) % rank]
     axes: Sequence[int] | None = attrs.get("axes")
     if len(node.inputs) > 1 and node.inputs[1] is not None:
-    if not rank:  # onnxruntime accepts any axis of a scalar
-        return []
         axes = facts.integers(node.inputs[1])
         if axes is None:
             return None

@@ -106,6 +106,15 @@ def test_any_axis_of_a_scalar_is_accepted() -> None:
             assert result[0] == "Abs"
 
 
+def test_expanded_operand_is_kept_if_scalars_differ() -> None:
+    # onnxruntime multiplies for a scalar exponent, and takes another zero of two for a scalar.
+    for operator in ("Pow", "Max", "Min"):
+        nodes = f"a = Abs(x) s = Shape(x) e = Expand(three, s) y = {operator}(a, e)"
+        with row(operator):
+            result = unary(nodes, "float[N] x", "float[M] y", "float three = {3}")
+            assert result == ["Abs", "Shape", "Expand", operator]
+
+
 def test_where_is_kept_if_signs_of_zeros_matter() -> None:
     # onnxruntime keeps the sign of a zero of the third operand only.
     rows = [
