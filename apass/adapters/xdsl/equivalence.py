@@ -133,7 +133,8 @@ class _Run:
         self.defined += [z3.Not(rhs.poison), rhs.bits != 0]
         if is_signed:
             smallest = z3.BitVecVal(1 << (lhs.bits.size() - 1), lhs.bits.size())
-            self.defined.append(z3.Not(z3.And(lhs.bits == smallest, rhs.bits == -1)))
+            # Poison may be the smallest integer. The remainder overflows as well: processors compute both at once.
+            self.defined.append(z3.Not(z3.And(z3.Or(lhs.poison, lhs.bits == smallest), rhs.bits == -1)))
         quotient = divide(lhs.bits, rhs.bits)
         return _Term(quotient, z3.Or(lhs.poison, quotient * rhs.bits != lhs.bits) if "exact" in flags else lhs.poison)
 
@@ -309,7 +310,7 @@ def _unsigned_ceiling_division(lhs: Any, rhs: Any) -> Any:
 _DIVISIONS: Final[Mapping[str, tuple[_Binary, bool]]] = {
     "arith.divsi": (lambda lhs, rhs: lhs / rhs, True),
     "arith.divui": (z3.UDiv, False),
-    "arith.remsi": (z3.SRem, False),
+    "arith.remsi": (z3.SRem, True),
     "arith.remui": (z3.URem, False),
     "arith.floordivsi": (_floor_division, True),
     "arith.ceildivsi": (_ceiling_division, True),

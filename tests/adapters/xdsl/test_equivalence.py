@@ -115,6 +115,19 @@ def test_flags_make_results_poison() -> None:
                 assert compared(before, after, parameters="%x: i8, %y: i8", result=width).equal is is_equal
 
 
+def test_signed_divisions_overflow() -> None:
+    poison = "%s = arith.shli %y, %y : i8"  # poison if %y is -1
+    for name, operand, lines in (("remsi", "%x", ""), ("divsi", "%x", ""), ("remsi", "%s", poison)):
+        divided = f"{lines} %q = arith.{name} {operand}, %y : i8 func.return %y : i8"
+        guarded = f"""{lines} %m = arith.constant -1 : i8 %c = arith.cmpi eq, %y, %m : i8
+            %r = scf.if %c -> (i8) {{ scf.yield %y : i8 }} else {{
+                %q = arith.{name} {operand}, %y : i8 scf.yield %y : i8 }} func.return %r : i8"""
+        with row((name, operand)):
+            proof = compared(guarded, divided, parameters="%x: i8, %y: i8", result="i8")
+            assert proof.equal is False
+            assert compared(divided, guarded, parameters="%x: i8, %y: i8", result="i8").equal is True
+
+
 def test_exact_operation_is_undone() -> None:
     for name, inverse in EXACT.items():
         body = f'%q = "arith.{name}"(%x, %y) <{{isExact}}> : (i8, i8) -> i8 %r = arith.{inverse} %q, %y : i8'
