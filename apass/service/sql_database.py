@@ -284,7 +284,8 @@ class Database:
     def _plain_errors(self) -> Generator[None]:
         try:
             yield
-        except (SQLAlchemyError, sqlite3.Error) as error:
+        except (SQLAlchemyError, sqlite3.Error, UnicodeError) as error:
+            # sqlite3 raises UnicodeError for a message that quotes a damaged schema, or a damaged text as a parameter.
             raise self._plain(error) from error
 
     def _plain(self, error: Exception) -> JobsUnavailableError:

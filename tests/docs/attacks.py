@@ -16,14 +16,19 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+import onnx
+
 import apass
 from apass import relay
 from apass.adapters.mlir import ADAPTER as MLIR
 from apass.adapters.onnx import ADAPTER as ONNX
+from apass.adapters.onnx.outputs.evaluation import ENGINES
 from apass.adapters.xdsl import ADAPTER as XDSL
 from apass.errors import ApassError
 from apass.passes.registry import pass_options
 from apass.relay.integration.adapter import ADAPTER as RELAY
+from apass.service import Optimizer
 from apass.stores import SqliteStore
 from apass.util.typed_values import type_name
 from tests.helpers import onnx_mutations
@@ -171,6 +176,37 @@ async def store_file(rng: random.Random, folder: Path) -> str:
     return "right values" if all(got == value for got, value in found) else "values missing"
 
 
+async def job_store(rng: random.Random, folder: Path) -> str:
+    path, model = folder / "jobs.db", {"f": 21}
+    async with Optimizer({"default": DOUBLE}, store=path) as optimizer:
+        job = await optimizer.submit(model)
+        right = await job.result()
+    damaged = bytearray(path.read_bytes())
+    damaged[rng.randrange(100, len(damaged))] ^= 1 << rng.randrange(8)
+    path.write_bytes(damaged)
+    async with Optimizer({"default": DOUBLE}, store=path) as optimizer:
+        found = [await (await find).result() for find in (optimizer.find(job.id), optimizer.submit(model))]
+    return "right results" if found == [right, right] else "WRONG RESULT"
+
+
+async def outer_names(rng: random.Random, _folder: Path) -> str:
+    x, y, z = (rng.choice("abcde") for _ in range(3))
+    part = rng.choice((f"<float[2] {y} = {{1, 2}}> {{ r = Neg({z}) }}", f"{{ {y} = Abs({z}) r = Neg({y}) }}"))
+    graph = f"""g (bool flag, float[2] a) => (float[2] e) <float[2] b = {{3, 4}}> {{
+        c = Abs({x})
+        d = If (flag) <then_branch = t () => (float[2] r) {part}, else_branch = f () => (float[2] s) {{ s = Exp(a) }}>
+        e = Add(c, d)
+    }}"""
+    data = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> {graph}').SerializeToString()
+    model = ONNX.loads(data)
+    after = ONNX.dumps(await apass.get_pass("onnx.Default")(model))
+    inputs = [np.array(rng.random() < 0.5), np.array([-0.0, 2.0], np.float32)]
+    before, result = (ENGINES["onnxruntime"](version, inputs).outputs for version in (data, after))
+    if before is None or result is None:
+        return "NOT EVALUATED"
+    return "equal outputs" if before[0].tobytes() == result[0].tobytes() else "OTHER OUTPUTS"
+
+
 async def native_cancellation(rng: random.Random, _folder: Path) -> str:
     log: list[str] = []
     way = rng.choice(sorted(CANCELLERS))
@@ -197,6 +233,8 @@ ATTACKS: Final[dict[str, Attempt]] = {
     "changed `reproducer.json`": reproducer_file,
     "damaged journal, then resumed": journal_bytes,
     "damaged SQLite store": store_file,
+    "flipped bit in a job store, then asked again": job_store,
+    "ONNX subgraphs with outer names, then `onnx.Default`": outer_names,
     "native cancellation at a random step": native_cancellation,
 }
 

@@ -123,3 +123,25 @@ async def test_flipped_bit_gives_no_other_result(tmp_path: Path) -> None:
 def offsets(data: bytes, text: bytes) -> Iterator[int]:
     """Iterate over the places of a text."""
     return (match.start() for match in re.finditer(re.escape(text), data))
+
+
+async def test_damaged_text_in_the_schema_is_an_error(tmp_path: Path) -> None:
+    # The message of SQLite quotes it, and is no UTF-8.
+    path, model = tmp_path / "jobs.db", Blob.of(b"model")
+    async with opened(partial(SqlJobStore, path)) as store:
+        await store.add(new_job(model), model)
+    path.write_bytes(path.read_bytes().replace(b"(finished) WHERE", b"(finished) \xa0\xa0\xa0\xa0\xa0"))
+    with pytest.raises(JobsUnavailableError, match="cannot be used"):
+        async with opened(partial(SqlJobStore, path)):
+            pass
+
+
+async def test_blob_with_a_damaged_reference_is_an_error(tmp_path: Path) -> None:
+    path, model = tmp_path / "jobs.db", Blob.of(b"model")
+    async with opened(partial(SqlJobStore, path)) as store:
+        await store.add(new_job(model), model)
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("UPDATE apass_blobs SET body = CAST(x'f3' || substr(body, 2) AS TEXT)")
+        with pytest.raises((DamagedBlobError, JobsUnavailableError)), warnings.catch_warnings():
+            warnings.simplefilter("ignore", StoreWarning)
+            await read_blob(store, model.digest)
