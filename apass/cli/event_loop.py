@@ -18,7 +18,8 @@ from anyio.lowlevel import current_token
 
 from apass.cli.completion import complete_backend
 from apass.cli.loading import collect_seldom
-from apass.errors import InputError, MissingExtraError, did_you_mean
+from apass.cli.usage import wrong_choice
+from apass.errors import InputError, MissingExtraError
 
 __all__ = ["BackendOption", "check_backend", "run_until_interrupted", "run_until_stopped"]
 
@@ -44,8 +45,7 @@ def check_backend(backend: str) -> None:
     """
     backends = anyio.get_all_backends()
     if backend not in backends:
-        hint = did_you_mean(backend, backends, listing="expected one of ")
-        raise InputError(f"unknown event loop {backend!r}{hint}")
+        raise InputError(wrong_choice("--backend", backend, backends))
     try:
         import_module(backend)
     except ImportError as error:

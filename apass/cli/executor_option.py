@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final, cast
 
+from apass.cli.usage import wrong_choice
 from apass.core.executor import Executor, executor_in_force
-from apass.errors import InputError, did_you_mean
+from apass.errors import InputError
 
 __all__ = ["EXECUTORS", "INLINE", "PROCESS", "ExecutorScope", "executor_scope"]
 
@@ -48,6 +49,5 @@ def executor_scope(text: str | None, unsupported: Mapping[str, str]) -> Executor
 
         return cast("ExecutorScope", DaskExecutor(address and f"tcp://{address}"))
     if text not in EXECUTORS:
-        hint = did_you_mean(text, EXECUTORS) or f"; expected {', '.join(EXECUTORS)} or {DASK}HOST:PORT"
-        raise InputError(f"unknown executor {text!r}{hint}")
+        raise InputError(wrong_choice("--executor", text, [*EXECUTORS, f"{DASK}HOST:PORT"]))
     return nullcontext(executor_in_force(cast("Any", text)))

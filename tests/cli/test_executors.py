@@ -11,6 +11,8 @@ import pytest
 from tests.helpers.command_line import apass, nodes_of, program, write_model
 from tests.helpers.folders import files
 
+CHOICES = "--executor must be inline, process, thread, interpreter, dask or dask://HOST:PORT"
+
 
 @pytest.mark.process
 @pytest.mark.slow
@@ -35,8 +37,8 @@ def test_failure_in_an_executor_fails_its_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["proces"], "unknown executor 'proces'; did you mean 'process'?"),
-        (["mars"], "unknown executor 'mars'; expected inline, process, thread, interpreter, dask or dask://HOST:PORT"),
+        (["proces"], f"{CHOICES}, got 'proces'; did you mean 'process'?"),
+        (["mars"], f"{CHOICES}, got 'mars'"),
         (["dask://"], "--executor dask:// has no scheduler address; write dask://HOST:PORT, or dask"),
         (
             ["process", "--timing", "--opt-bisect-limit", "3"],

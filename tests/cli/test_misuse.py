@@ -44,7 +44,7 @@ NO_OPTION = "pass 'onnx.Inline' has no option 'x'; it takes criteria, max_nodes"
             "--require: no pass is named 'onnx.Inlin'; did you mean 'onnx.Inline'?",
         ),
         (["m.onnx", "--config", "depth"], "--config must be KEY=VALUE, got 'depth'"),
-        (["m.onnx", "--backend", "trioo"], "unknown event loop 'trioo'; did you mean 'trio'?"),
+        (["m.onnx", "--backend", "trioo"], "--backend must be asyncio or trio, got 'trioo'; did you mean 'trio'?"),
         (["m.onnx", "-o", "a.txt/out"], "cannot write to a.txt/out: Not a directory"),
         (["m.onnx", "-o", "."], "the result of m.onnx would overwrite m.onnx; use another -o, or --in-place"),
         (

@@ -422,7 +422,7 @@ def test_rate_of_a_tenant_is_limited(tmp_path: Path) -> None:
         (["--store", "/"], "--store / is a folder; name a file"),
         (["--store", "/proc/new/jobs.db"], "--store cannot create the folder /proc/new"),
         (["--store", "mysql://host/db"], "--store: "),
-        (["--backend", "curio"], "unknown event loop 'curio'"),
+        (["--backend", "curio"], "--backend must be asyncio or trio, got 'curio'"),
         (["--executor", "thread"], "--executor: jobs cannot run in 'thread'; expected process, inline, dask"),
         (["--executor", "proces"], "did you mean 'process'?"),
         (["--executor", "dask://"], "--executor dask:// has no scheduler address"),

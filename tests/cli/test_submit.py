@@ -302,7 +302,7 @@ def test_job_that_ended_before_the_answer_is_named(tmp_path: Path, folder: Path)
         (["--deadline", "soon"], "--deadline must be a duration"),
         (["--config", "a"], "--config must be KEY=VALUE, got 'a'"),
         (["-p", "@missing"], "cannot read the pipeline @missing"),
-        (["--backend", "curio"], "unknown event loop 'curio'"),
+        (["--backend", "curio"], "--backend must be asyncio or trio, got 'curio'"),
     ],
 )
 def test_misuse_is_one_line(options: list[str], message: str, tmp_path: Path) -> None:
