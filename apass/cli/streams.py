@@ -1,4 +1,7 @@
-"""`-` on the command line: a model on standard input, or on standard output."""
+"""Models on standard input, and results on standard output or a device.
+
+They are `-` on the command line, or a path such as `/dev/null`.
+"""
 
 import os
 import sys
@@ -13,6 +16,7 @@ from apass.cli.errors import rename_in_error, text_of
 from apass.cli.inputs import Job
 from apass.cli.output_files import OutputError
 from apass.errors import InputError, did_you_mean
+from apass.util.files import is_device, naming
 
 __all__ = ["STREAM", "DataOutput", "ModelStreams", "model_streams", "reserved_output", "suffix_of_format"]
 
@@ -117,12 +121,12 @@ def reserved_output() -> Generator[DataOutput]:
 
 
 class ModelStreams:
-    """The models and the output of a command line, with files in place of `-`.
+    """The models and the output of a command line, with files in place of streams.
 
     Parameters:
         models: the models that the command line names.
         output: the value of `-o`.
-        folder: a temporary folder for the files; None if there is no `-`.
+        folder: a temporary folder for the files; None if there is no stream.
         reads: whether a model is read from standard input.
         writes: whether the result is written to standard output.
         suffix: the suffix of the model on standard input.
@@ -136,12 +140,14 @@ class ModelStreams:
         """Whether a model is read from standard input."""
         self.writes: Final = writes
         """Whether the result is written to standard output."""
+        self.device: Final = output if output is not None and is_device(output) else None
+        """The device, pipe or open descriptor that the result is written to; None if `-o` names none."""
         self._folder = folder
         self._source = None if folder is None else folder / f"stdin{suffix}"
         self.models: Final = [str(self._source)] if reads else list(models)
         """The models, with the path of a file in place of `-`."""
-        self.output: Final = output if folder is None or not writes else folder / "result"
-        """The output, with the path of a folder in place of `-`."""
+        self.output: Final = folder / "result" if folder is not None and (writes or self.device) else output
+        """The output, with the path of a folder in place of a stream."""
         self.parts: FileParts | None = None
         """The parts of the files, if `--split-input-file` is used."""
 
@@ -190,29 +196,41 @@ class ModelStreams:
         return text.replace(str(self._source), STANDARD_INPUT).replace(f"{self._folder}{os.sep}", "")
 
     def shown(self, path: Path) -> str:
-        """Return a path, or `-` for the file that replaces it."""
+        """Return a path, or the stream in place of which a file is used."""
         if self.parts is not None:
             path = self.parts.shown(path)
-        return STREAM if self._folder is not None and self._folder in path.parents else str(path)
+        if self._folder is None or self._folder not in path.parents:
+            return str(path)
+        return STREAM if path == self._source or self.device is None else str(self.device)
 
     def check_number(self, jobs: Sequence[Job]) -> None:
-        """Raise InputError if several results would be written to standard output."""
-        if self.writes and len(jobs) > 1:
-            raise InputError(f"-o - writes one model, got {len(jobs)}; name one, or a folder with -o DIR")
+        """Raise InputError if several results would be written to one stream."""
+        if (self.writes or self.device) and len(jobs) > 1:
+            shown = self.device or STREAM
+            raise InputError(f"-o {shown} writes one model, got {len(jobs)}; name one, or a folder with -o DIR")
 
-    def send(self, job: Job, output: DataOutput) -> None:
-        """Write the result to standard output.
+    def send(self, job: Job, output: DataOutput | None) -> None:
+        """Write the result to its stream; do nothing if it has none.
 
         Raises:
             OutputError: if it has several files, or is binary and would be shown on a terminal.
-            OSError: if standard output cannot be written.
+            OSError: if the stream cannot be written.
 
         """
+        if self.device is not None:
+            with naming(self.device), self.device.open("ab", buffering=0) as stream:
+                self._send(job, DataOutput(stream), str(self.device))
+        elif self.writes and output is not None:
+            self._send(job, output, STREAM)
+
+    def _send(self, job: Job, output: DataOutput, shown: str) -> None:
         if len(list(job.target.parent.iterdir())) > 1:
-            raise OutputError("-o - cannot write a model with external weights; name a file, as in -o result.onnx")
+            advice = "name a file, as in -o result.onnx"
+            raise OutputError(f"-o {shown} cannot write a model with external weights; {advice}")
         with job.target.open("rb") as file:
             if output.is_terminal and _is_binary(file.read(_CHUNK)):
-                raise OutputError("-o - would write a binary model to the terminal; redirect it, or use -o result.onnx")
+                advice = "redirect it, or use -o result.onnx"
+                raise OutputError(f"-o {shown} would write a binary model to the terminal; {advice}")
             file.seek(0)
             while data := file.read(_CHUNK):
                 output.write(data)
@@ -222,7 +240,7 @@ class ModelStreams:
 def model_streams(
     models: Sequence[str], output: Path | None, source_format: str | None, *, needs_files: Sequence[str], writes: bool
 ) -> Generator[ModelStreams]:
-    """Yield the models and the output of a command line, with files in place of `-`.
+    """Yield the models and the output of a command, with files in place of streams.
 
     Parameters:
         models: the models that the command line names.
@@ -247,11 +265,12 @@ def model_streams(
         raise InputError(f"--from {source_format} is for a model on standard input; write {STREAM} in place of it")
     suffix = "" if source_format is None else suffix_of_format(source_format)
     is_output = output == Path(STREAM) or (reads and output is None and writes)
-    if not reads and not is_output:
+    if not (reads or is_output or (output is not None and is_device(output))):
         yield ModelStreams(models, output, None, reads=False, writes=False, suffix="")
         return
     for option in needs_files:
-        raise InputError(f"{option} needs files, and cannot be used with {STREAM}; leave one of them out")
+        shown = STREAM if reads or is_output else output
+        raise InputError(f"{option} needs files, and cannot be used with {shown}; leave one of them out")
     with TemporaryDirectory(prefix="apass-") as folder:
         streams = ModelStreams(models, output, Path(folder), reads=reads, writes=is_output, suffix=suffix)
         streams.read()

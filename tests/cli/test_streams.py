@@ -59,6 +59,23 @@ def test_relay_is_piped_as_text(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such devices")
+def test_device_gets_the_result(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    result = apass("opt", model, "-o", os.devnull)
+    assert (result.exit_code, "1 of 1 models written" in result.stdout) == (0, True)
+    assert (Path(os.devnull).is_char_device(), files(tmp_path)) == (True, ["m.onnx"])
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    assert apass("opt", model, "--to", "relay", "-o", f"/dev/fd/{writer}").exit_code == 0
+    assert os.read(reader, 100).startswith(b"#[version")
+    for descriptor in (reader, writer):
+        os.close(descriptor)
+    result = apass("opt", model, write_model(tmp_path / "n.onnx"), "-o", os.devnull)
+    expected = f"apass: -o {os.devnull} writes one model, got 2; name one, or a folder with -o DIR\n"
+    assert (result.exit_code, result.stderr) == (2, expected)
+
+
 def test_failed_model_leaves_the_pipe_empty() -> None:
     result = apass("opt", "-", "--from", "onnx", stdin=b"\x08\x09\x12 no model")
     assert (result.exit_code, result.stdout) == (1, "")

@@ -303,8 +303,7 @@ def opt(
         run_until_interrupted(work, run_options.backend)
         if not run.display.is_complete:
             raise typer.Exit(FAILED)
-        if streams.writes and output is not None:
-            streams.send(jobs[0], output)
+        streams.send(jobs[0], output)
         if run.display.failed_outputs:
             raise typer.Exit(OUTPUT_FAILED)
 
