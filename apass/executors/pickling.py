@@ -244,11 +244,11 @@ def _by_registered_name(pass_: Pass[Any]) -> _Reduced | None:
     if same is not pass_ and not (_is_equivalent(same, pass_) if pass_.spec is None else same == pass_):
         return None
     arguments = (_module_of(recipe.factory), name, dict(options), passes)
-    own_name = vars(pass_).get("registered_name")
-    if passes is None or own_name is None:
+    names = {key: value for key, value in vars(pass_).items() if key in ("info", "registered_name", "declared_name")}
+    if passes is None or "registered_name" not in names:
         return _make_registered, arguments
     # An extended pipeline: its text is that of the combinator, and its name is another one.
-    return _make_registered, arguments, {"registered_name": own_name}
+    return _make_registered, arguments, names
 
 
 def _is_equivalent(pass_: Pass[Any], other: Pass[Any]) -> bool:

@@ -117,6 +117,8 @@ class Pass(Displayed, ABC, Generic[ModT]):
 
     registered_name: str | None = None
     """The name that the pass itself, or its class, is registered under; None if it is not."""
+    declared_name: str | None = None
+    """The name that `info` had before the registration under another one; None if it is the same."""
 
     def __init_subclass__(
         cls,
@@ -314,11 +316,13 @@ class Pass(Displayed, ABC, Generic[ModT]):
     def all_names(self) -> tuple[str, ...]:
         """The names by which a context and instruments select the pass.
 
-        These are the name in `info`, and the registered name if it is another one.
+        These are the name with which it was defined, and the registered name if it is another one.
         """
         # A subclass of a registered class is another pass.
-        registered = vars(self).get("registered_name") or vars(type(self)).get("registered_name")
-        return (self.info.name,) if registered in (None, self.info.name) else (self.info.name, registered)
+        own, of_class = vars(self), vars(type(self))
+        registered = own.get("registered_name") or of_class.get("registered_name")
+        declared = own.get("declared_name") or of_class.get("declared_name") or self.info.name
+        return (declared,) if registered in (None, declared) else (declared, registered)
 
     def children(self) -> Sequence["Pass[ModT]"]:
         """Return the passes inside the pass in its text; none unless it is a combinator.

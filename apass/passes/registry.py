@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeGuard, TypeVar, cast, overload
 
@@ -71,7 +71,8 @@ def register_pass(name: Any, factory: Any = None) -> Any:
     written in parentheses.
 
     Returns the registered object, so a decorated object stays what it is. A pass or a class of passes remembers the
-    name: `disabled_pass`, `required_pass` and instruments select the pass by it, and by the name in `info`.
+    name: `disabled_pass`, `required_pass` and instruments select the pass by it, and by the name in `info`. A pass that
+    a pipeline's text or `get_pass` names has the registered name in `info`, as errors and reports show it.
 
     In a notebook or at a prompt, a definition that is executed again replaces the earlier one.
 
@@ -292,7 +293,7 @@ class Recipe:
             return result
         # Without the name as its text: journals and workers must not depend on the registered extensions.
         pass_ = copy.copy(extended)
-        object.__setattr__(pass_, "registered_name", self.name)
+        _give_name(pass_, self.name)
         return pass_
 
     @property
@@ -308,13 +309,17 @@ class Recipe:
         # The `spec` of a combinator, or of a class with fields, lacks the options that have their default value.
         lacks_defaults = "passes" in self.parameters or is_dataclass(pass_)
         if has_same_passes and spec_options is not None and (lacks_defaults or spec_options == options):
+            # A provided pass has TVM's name, and an object of a registered class that of its class.
+            if "passes" not in self.parameters and "registered_name" not in vars(pass_):
+                pass_ = copy.copy(pass_)
+                _give_name(pass_, self.name)
             return pass_
         if not has_same_passes or pass_.spec is not None or self.name != pass_.info.name:
             # The factory may return the same object each time; do not change it for another name.
             pass_ = copy.copy(pass_)
         object.__setattr__(pass_, "spec", (self.name, dict(options)))
         if "passes" not in self.parameters:
-            object.__setattr__(pass_, "registered_name", self.name)
+            _give_name(pass_, self.name)
         if not has_same_passes:
             # The factory may wrap the contained passes, but the text must show the ones that were written.
             object.__setattr__(pass_, "children", partial(tuple, passes))
@@ -330,6 +335,17 @@ def _register(name: str, registrant: RegistrantT, *, provided: bool = False) -> 
     elif _is_pass_class(registrant) and not takes_passes(registrant):
         registrant.registered_name = name
     return registrant
+
+
+def _give_name(pass_: Pass[Any], name: str) -> None:
+    """Set the registered name of a pass, which becomes the name in `info`.
+
+    The pass is private: another user of a registered object keeps its own name.
+    """
+    if pass_.info.name != name and not isinstance(inspect.getattr_static(type(pass_), "info", None), property):
+        object.__setattr__(pass_, "declared_name", pass_.all_names[0])
+        object.__setattr__(pass_, "info", replace(pass_.info, name=name))
+    object.__setattr__(pass_, "registered_name", name)
 
 
 def _with_spec(

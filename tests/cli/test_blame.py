@@ -79,7 +79,7 @@ def test_broken_node_names_its_pass(backend: str, tmp_path: Path) -> None:
         "%z  in main\n"
         "  %z = subtract(%y, %x)\n"
         "  from the input\n"
-        "  changed by 0:sequential/1:Break  %z = subtract(%y, %x)  (matched by name)\n"
+        "  changed by 0:sequential/1:my.Break  %z = subtract(%y, %x)  (matched by name)\n"
     )
 
 
@@ -89,9 +89,9 @@ def test_all_nodes_are_listed(tmp_path: Path) -> None:
     assert (status, output.splitlines()) == (
         0,
         [
-            "main: from the input; changed by Break, InferType",
+            "main: from the input; changed by my.Break, InferType",
             "  %y      from the input",
-            "  %z      from the input; changed by Break",
+            "  %z      from the input; changed by my.Break",
             "  tanh#0  from the input",
             "  let#0   from the input",
             "  let#1   from the input",
@@ -100,7 +100,11 @@ def test_all_nodes_are_listed(tmp_path: Path) -> None:
     )
     status, output, _ = blame(tmp_path, "--function", "main", "--output-format", "json")
     item = json.loads(output)
-    assert (status, item["name"], [touch["pass"] for touch in item["touches"]]) == (0, "main", ["Break", "InferType"])
+    assert (status, item["name"], [touch["pass"] for touch in item["touches"]]) == (
+        0,
+        "main",
+        ["my.Break", "InferType"],
+    )
 
 
 def test_unknown_name_suggests_near_ones(tmp_path: Path) -> None:
@@ -114,21 +118,21 @@ def test_unknown_name_suggests_near_ones(tmp_path: Path) -> None:
 def test_failure_shows_the_nodes_until_then(tmp_path: Path) -> None:
     (tmp_path / "fail.py").write_text(FAIL)
     status, output, errors = blame(tmp_path, "--load", "fail.py", "-p", "my.Break,my.Fail", "--node", "%z")
-    assert (status, "changed by 0:sequential/0:Break" in output) == (1, True)
+    assert (status, "changed by 0:sequential/0:my.Break" in output) == (1, True)
     assert errors == ("failed model.relay: in pass 'sequential > my.Fail', module 'model.relay'\n    ValueError: no\n")
 
 
 def test_pass_that_exits_has_failed(tmp_path: Path) -> None:
     (tmp_path / "fail.py").write_text(FAIL)
     status, output, errors = blame(tmp_path, "--load", "fail.py", "-p", "my.Break,my.Exit", "--node", "%z")
-    assert (status, "changed by 0:sequential/0:Break" in output) == (1, True)
+    assert (status, "changed by 0:sequential/0:my.Break" in output) == (1, True)
     assert "PassExitedError: the pass exited with 3; a pass that fails must raise an exception" in errors
 
 
 def test_foreign_cancellation_has_failed(tmp_path: Path) -> None:
     (tmp_path / "fail.py").write_text(FAIL)
     status, output, errors = blame(tmp_path, "--load", "fail.py", "-p", "my.Break,my.Await", "--node", "%z")
-    assert (status, "changed by 0:sequential/0:Break" in output) == (1, True)
+    assert (status, "changed by 0:sequential/0:my.Break" in output) == (1, True)
     assert errors.endswith("PassCancelledError: the pass awaited something that was cancelled outside the run\n")
 
 
@@ -136,7 +140,7 @@ def test_lost_locations_have_exit_status(tmp_path: Path) -> None:
     status, output, errors = blame(tmp_path, "--check-locations")
     assert (status, output, errors) == (
         1,
-        "model.relay: 0:sequential/1:Break in main: lost the location of %z\n",
+        "model.relay: 0:sequential/1:my.Break in main: lost the location of %z\n",
         "",
     )
     status, output, _ = blame(tmp_path, "--check-locations", "--disable", "my.Break")

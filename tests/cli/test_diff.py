@@ -168,7 +168,7 @@ def test_pass_that_fails_is_a_regression(tmp_path: Path) -> None:
         tmp_path, "--load", "passes.py", "diff", "m.onnx", *pipelines, "--rounds", "1", "--fail-above", "50%"
     )
     assert (status, errors) == (1, "")
-    line = "regression: failure: m.onnx: ValueError: broken on purpose (in 0:sequential/1:Break)"
+    line = "regression: failure: m.onnx: ValueError: broken on purpose (in 0:sequential/1:my.Break)"
     assert line in output.splitlines()
 
 
@@ -181,7 +181,7 @@ def test_pass_that_exits_is_a_regression(tmp_path: Path) -> None:
         tmp_path, "--load", "passes.py", "diff", "m.onnx", *pipelines, "--rounds", "1", "--fail-above", "50%"
     )
     assert (status, errors) == (1, "")
-    assert "regression: failure: m.onnx: SystemExit: 3 (in 0:sequential/1:Exit)" in output.splitlines()
+    assert "regression: failure: m.onnx: SystemExit: 3 (in 0:sequential/1:my.Exit)" in output.splitlines()
 
 
 def test_misuse_is_one_line(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-PLANNED = (0, "run    sequential\nrun      Keep = my.Keep\n", "")
+PLANNED = (0, "run    sequential\nrun      my.Keep\n", "")
 
 
 @pytest.mark.parametrize(
@@ -211,14 +211,14 @@ def test_reproducer_names_what_to_load(folder: Path) -> None:
     load = ("--load", "mypasses.py")
     status, out, _ = run(folder, *load, "opt", "model.onnx", "-p", "my.Fail", "--reproducer", "found")
     source = folder / "mypasses.py"
-    reproduce = f"to reproduce: apass --load {source} replay found/model.onnx/0_Fail"
+    reproduce = f"to reproduce: apass --load {source} replay found/model.onnx/0_my.Fail"
     assert (status, out.splitlines()[-1]) == (1, reproduce)
-    assert json.loads((folder / "found/model.onnx/0_Fail/reproducer.json").read_text())["loaded"] == [str(source)]
-    status, _, error = run(folder, "replay", "found/model.onnx/0_Fail")
+    assert json.loads((folder / "found/model.onnx/0_my.Fail/reproducer.json").read_text())["loaded"] == [str(source)]
+    status, _, error = run(folder, "replay", "found/model.onnx/0_my.Fail")
     assert (status, f"as in `apass --load {source} replay ...`" in error) == (2, True)
-    status, out, error = run(folder, *load, "replay", "found/model.onnx/0_Fail")
+    status, out, error = run(folder, *load, "replay", "found/model.onnx/0_my.Fail")
     assert (status, out.splitlines()[-1].endswith("fails the same way"), error) == (1, True, "")
-    status, out, error = run(folder, *load, "reduce", "found/model.onnx/0_Fail", "--isolate")
+    status, out, error = run(folder, *load, "reduce", "found/model.onnx/0_my.Fail", "--isolate")
     assert (status, error) == (0, "")
     assert out.splitlines()[-1] == f"{reproduce}/reduced"
 
@@ -256,7 +256,7 @@ def test_loaded_file_extends_default_pipeline(folder: Path) -> None:
     status, planned, _ = run(folder, *load, "plan", "models/a.onnx")
     assert (status, planned.splitlines()[3:5]) == (
         0,
-        ["run        onnx.Inline", "run        Mark = my.Mark                       added by extension.py"],
+        ["run        onnx.Inline", "run        my.Mark                              added by extension.py"],
     )
     for name, *options in (("processes", "--executor", "process"), ("loop", "--executor", "inline")):
         status, _, errors = run(folder, *load, "opt", "models", "-o", name, *options)

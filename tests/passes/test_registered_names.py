@@ -30,6 +30,15 @@ class Added(apass.ModulePass[Module]):
         return add_one(mod, ctx)
 
 
+class Chosen(apass.ModulePass[Module], opt_level=0):
+    """A class with an option."""
+
+    size: int = 1
+
+    def transform_module(self, mod: Module, ctx: PassContext) -> Module:
+        raise ValueError("no")
+
+
 def made() -> apass.Pass[Any]:
     return module_pass_of(add_one, 1, "Made")
 
@@ -38,9 +47,10 @@ def made() -> apass.Pass[Any]:
 def _registered() -> Iterator[None]:
     apass.register_pass("names.Boom", BOOM)
     apass.register_pass("names.Added")(Added)
+    apass.register_pass("names.Chosen", Chosen)
     apass.register_pass("names.Made", made)
     yield
-    for name in ("names.Boom", "names.Added", "names.Made"):
+    for name in ("names.Boom", "names.Added", "names.Chosen", "names.Made"):
         apass.unregister_pass(name)
 
 
@@ -78,6 +88,18 @@ async def test_either_name_selects_what_to_print(way: str, number: int, capsys: 
         await Sequential([pass_])({"f": 1})
     captured = capsys.readouterr()
     assert names[0] in captured.out + captured.err
+
+
+async def test_pass_made_by_name_is_called_by_it() -> None:
+    texts = ["names.Boom", "names.Added", "names.Made", "names.Chosen", "names.Chosen{size=2}"]
+    passes = [apass.parse_pipeline(text).children()[0] for text in texts]
+    assert [pass_.info.name for pass_ in passes] == [text.partition("{")[0] for text in texts]
+    assert [pass_.all_names[0] for pass_ in passes] == ["Boom", "Added", "Made", "Chosen", "Chosen"]
+    assert [str(pass_) for pass_ in passes] == texts
+    assert (BOOM.info.name, Chosen().info.name) == ("Boom", "Chosen")
+    with pytest.raises(ValueError, match="no") as caught:
+        await Sequential([passes[-1]])({"f": 1})
+    assert caught.value.__notes__ == ["in pass 'sequential > names.Chosen'"]
 
 
 async def test_subclass_of_registered_class_is_another_pass() -> None:

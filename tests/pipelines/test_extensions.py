@@ -155,12 +155,12 @@ def test_plan_shows_what_added_passes() -> None:
     extend_pipeline("ext.Default", "Sequential{name=late,opt_level=3}", before="ext.X")
     assert [" ".join(line.split()) for line in str(apass.plan(get_pass("ext.Default"))).splitlines()] == [
         "run ext.Default",
-        "run Append = ext.A",
+        "run ext.A",
         f"skip late level 3 is above 2; added by {FILE}",
-        f"run Append = ext.X added by {FILE}",
-        "run Append = ext.B",
-        "run Append = ext.B",
-        "run Append = ext.C",
+        f"run ext.X added by {FILE}",
+        "run ext.B",
+        "run ext.B",
+        "run ext.C",
     ]
 
 

@@ -263,8 +263,8 @@ def test_plan_shows_options_and_registered_names() -> None:
     lines = str(plan(pipeline, apass.PassContext())).splitlines()
     rounds = "after the first round, until one changes nothing, decided at run time; at most 2 rounds"
     assert lines[1:4] == [
-        f"run      Tune = planned.Tune{{size=1{'0' * 54}...}}",
-        "run      Tune = planned.Tune",
+        f"run      planned.Tune{{size=1{'0' * 54}...}}",
+        "run      planned.Tune",
         f"run      {'Repeat{times=2}':<46}  {rounds}",
     ]
 

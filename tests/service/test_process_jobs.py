@@ -90,7 +90,7 @@ async def test_modules_bytes_reports_and_failures_cross_processes() -> None:
         failing = await service.submit({"f": "x"}, pipeline="fail")
         with pytest.raises(JobFailedError, match="ValueError: x is no number") as caught:
             await failing.result()
-        assert (caught.value.failure.pass_name, caught.value.failure.function) == ("Fail", "f")
+        assert (caught.value.failure.pass_name, caught.value.failure.function) == ("jobs.Fail", "f")
 
 
 @pytest.mark.slow
@@ -103,7 +103,7 @@ async def test_error_of_any_class_fails_its_job_only(is_task: bool) -> None:
             jobs = await submit_many(service, "raise")
             failure = (await bad.wait()).failure
             assert failure is not None, kind
-            assert failure.pass_name == "Raise"
+            assert failure.pass_name == "jobs.Raise"
             text = " ".join((failure.kind, failure.message, *failure.notes))
             assert kind in text or (kind == "SystemExit" and "the pass exited" in text)
             assert "Traceback" not in text, kind
@@ -148,8 +148,8 @@ async def test_job_that_kills_workers_fails_alone(tmp_path: Path) -> None:
         with pytest.raises(JobFailedError, match=r"WorkerLostError: .* in each of 3 attempts") as caught:
             await deadly.result()
         failure = caught.value.failure
-        assert failure.message.endswith("attempts: the worker process died (SIGKILL); pass 'Die' was running")
-        assert failure.pass_name == "Die"
+        assert failure.message.endswith("attempts: the worker process died (SIGKILL); pass 'jobs.Die' was running")
+        assert failure.pass_name == "jobs.Die"
         await expect_numbers(jobs)
         assert max(job.record.attempts for job in jobs) <= 2
     assert log.read_text() == "xxx"
@@ -190,10 +190,10 @@ async def test_hanging_pass_is_killed_at_deadline() -> None:
         hanging = await service.submit({"f": 1, "spin": 1}, pipeline="spin", options=PLAIN, deadline=0.5)
         jobs = await submit_many(service, "spin")
         with pytest.raises(
-            JobFailedError, match=r"BudgetExceededError: .* within 0\.5 s, its .* pass 'Spin' was"
+            JobFailedError, match=r"BudgetExceededError: .* within 0\.5 s, its .* pass 'jobs.Spin' was"
         ) as caught:
             await hanging.result()
-        assert caught.value.failure.pass_name == "Spin"
+        assert caught.value.failure.pass_name == "jobs.Spin"
         await expect_numbers(jobs)
         # An attempt that the optimizer ended does not count.
         assert {job.record.attempts for job in jobs} == {1}
@@ -221,7 +221,7 @@ async def test_memory_limit_fails_its_job_only() -> None:
         assert states == [JobState.DONE, JobState.FAILED, JobState.DONE, JobState.FAILED, JobState.DONE]
         failure = jobs[1].record.failure
         assert failure is not None
-        assert (failure.kind, failure.pass_name) == ("MemoryError", "Allocate")
+        assert (failure.kind, failure.pass_name) == ("MemoryError", "jobs.Allocate")
         assert failure.message.startswith("there is not enough memory; a worker may use 4 GiB (`worker_bytes`")
 
 
@@ -229,7 +229,9 @@ async def test_memory_limit_fails_its_job_only() -> None:
 async def test_worker_lost_under_limit_names_memory(tmp_path: Path) -> None:
     async with optimizer(limits=Limits(worker_bytes=4 * 2**30, attempts=2)) as service:
         job = await service.submit({"die": 100, "log": str(tmp_path / "log")}, pipeline="die", options=PLAIN)
-        with pytest.raises(JobFailedError, match=r"died \(SIGKILL\); a worker may use 4 GiB .* pass 'Die' was running"):
+        with pytest.raises(
+            JobFailedError, match=r"died \(SIGKILL\); a worker may use 4 GiB .* pass 'jobs.Die' was running"
+        ):
             await job.result()
 
 
