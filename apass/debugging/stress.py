@@ -24,10 +24,19 @@ __all__ = ["Stressed", "stress"]
 TRIES: Final = 10
 """The number of seeds with which each smaller set of functions is tried."""
 
+REPEATS: Final = 4
+"""How often the two interleavings that differ are repeated, to find passes that are not deterministic."""
+
+IN_ORDER: Final = Schedule(0, ())
+"""One body after the other."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stressed(Displayed, Generic[ModT]):
-    """An interleaving whose result differs from that of one body after the other."""
+    """An interleaving whose result differs from that of one body after the other.
+
+    If a pass is not deterministic, it is an interleaving whose result differs from that of an earlier run.
+    """
 
     schedule: Schedule
     """The interleaving, for `PassContext(schedule=...)`; its functions are those that matter."""
@@ -41,6 +50,8 @@ class Stressed(Displayed, Generic[ModT]):
     """The result of the interleaving, or the failure."""
     tries: int
     """The number of interleavings that ran."""
+    is_deterministic: bool = True
+    """Whether the results of an interleaving are equal; otherwise its order explains nothing."""
 
     @property
     def diff(self) -> str:
@@ -54,10 +65,14 @@ class Stressed(Displayed, Generic[ModT]):
 
     def __str__(self) -> str:
         """Return a summary of two lines."""
+        subject = f"pass {self.position.steps[-1][1]} at {self.position}"
+        if not self.is_deterministic:
+            advice = "pass a seed to its random numbers, and keep no state between runs"
+            return f"{subject} is not deterministic: two runs with the same order of steps differ\n{advice}"
         functions = " and ".join(self.schedule.functions or ())
         return (
-            f"seed {self.schedule.seed}: pass {self.position.steps[-1][1]} at {self.position} depends on the order of "
-            f"the bodies of {functions}\nsteps: {' '.join(self.steps)}"
+            f"seed {self.schedule.seed}: {subject} depends on the order of the bodies of {functions}\n"
+            f"steps: {' '.join(self.steps)}"
         )
 
 
@@ -67,9 +82,10 @@ async def stress(
     """Search for an interleaving of concurrent bodies whose result differs.
 
     The passes run once with one body after the other, and then in interleavings that are drawn from the seeds 0 to
-    `seeds - 1`, until the result or the failure differs. The set of interleaved functions is then reduced to those that
-    matter, which are two for a data race between two bodies. The passes run in contexts like the current one, without
-    its instruments and its store.
+    `seeds - 1`, until the result or the failure differs. Both interleavings are then repeated: if the results of one
+    differ, a pass is not deterministic. Otherwise the set of interleaved functions is reduced to those that matter,
+    which are two for a data race between two bodies. The passes run in contexts like the current one, without its
+    instruments and its store.
 
     Parameters:
         mod: the module.
@@ -132,12 +148,29 @@ class _Search(Generic[ModT]):
 
     async def run(self, seeds: int) -> Stressed[ModT] | None:
         """Search, and return the result."""
-        expected = await self.outcome(Schedule(0, ()))
+        expected = await self.outcome(IN_ORDER)
         for seed in range(seeds):
             found = await self.outcome(Schedule(seed))
             if found.identity != expected.identity:
+                for schedule, first in ((IN_ORDER, expected), (Schedule(seed), found)):
+                    for _ in range(REPEATS):
+                        again = await self.outcome(schedule)
+                        if again.identity != first.identity:
+                            return self.unstable(schedule, first, again)
                 return await self.reduce(Schedule(seed), expected, found)
         return None
+
+    def unstable(self, schedule: Schedule, first: _Outcome[ModT], again: _Outcome[ModT]) -> Stressed[ModT]:
+        """Return the result for two runs of one interleaving that differ."""
+        return Stressed(
+            schedule=schedule,
+            position=_first_difference(first, again),
+            steps=(),
+            expected=first.result,
+            found=again.result,
+            tries=self.tries,
+            is_deterministic=False,
+        )
 
     async def reduce(self, schedule: Schedule, expected: _Outcome[ModT], found: _Outcome[ModT]) -> Stressed[ModT]:
         """Remove functions from an interleaving while the result differs."""
@@ -159,6 +192,8 @@ class _Search(Generic[ModT]):
 
         await ddmin(len(names), differs_without)
         smallest, outcome = best
+        if smallest.functions == ():
+            return self.unstable(smallest, expected, outcome)
         position = _first_difference(expected, outcome)
         functions = names if smallest.functions is None else smallest.functions
         depth = len(position.order)

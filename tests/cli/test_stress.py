@@ -47,7 +47,9 @@ def test_race_of_two_bodies_is_found_and_repeated(backend: str, tmp_path: Path) 
     status, output, errors = run(tmp_path, *load, "stress", "model.relay", *pipeline)
     assert (status, errors) == (1, ""), output
     lines = output.splitlines()
-    expected = "pass Fold at model.relay: 0:sequential/0:Fold depends on the order of the bodies of left and right"
+    expected = (
+        "pass my.Fold at model.relay: 0:sequential/0:my.Fold depends on the order of the bodies of left and right"
+    )
     assert lines[0].partition(": ")[2] == expected
     assert lines[2:4] == ["-no failure", "+ValueError: counted 1 of 2 functions"]
     command = shlex.split(lines[-1].removeprefix("to repeat it: "))
@@ -62,3 +64,22 @@ def test_race_of_two_bodies_is_found_and_repeated(backend: str, tmp_path: Path) 
     assert (status, output) == (0, "the results of 5 interleavings are equal\n"), errors
     status, _, errors = run(tmp_path, *load, "opt", "model.relay", "--schedule", "x")
     assert (status, errors) == (2, "apass: --schedule must be SEED or SEED:FUNCTION,FUNCTION, got 'x'\n")
+
+
+RANDOM = """
+import apass, random
+
+@apass.register_pass("my.Shuffle")
+@apass.module_pass(opt_level=1)
+def Shuffle(mod, ctx):
+    return {**mod, "f": random.random()}
+"""
+
+
+def test_random_pass_is_reported_without_a_schedule(tmp_path: Path) -> None:
+    (tmp_path / "passes.py").write_text(RANDOM)
+    (tmp_path / "model.json").write_text('{"f": 0.5}')
+    status, output, errors = run(tmp_path, "--load", "passes.py", "stress", "model.json", "-p", "my.Shuffle")
+    assert (status, errors, "to repeat it" in output) == (1, "", False), output
+    expected = "pass my.Shuffle at model.json: 0:sequential/0:my.Shuffle is not deterministic: "
+    assert output.startswith(expected)

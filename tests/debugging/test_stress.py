@@ -1,5 +1,7 @@
 """`stress`, and schedules: interleavings that a seed repeats."""
 
+import itertools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +105,23 @@ async def test_correct_pass_has_equal_results() -> None:
     assert len(tries) == 31
     with pytest.raises(ValueError, match="seeds must be an int of at least 1, not 0"):
         await apass.stress(MODULE, pass_, seeds=0)
+
+
+@pytest.mark.anyio
+async def test_random_pass_is_not_deterministic() -> None:
+    numbers = itertools.count()
+    # A result that differs in each run, and one that differs in every tenth run only.
+    for name, drawn in (("always", lambda: next(numbers)), ("rarely", lambda: next(numbers) // 100)):
+
+        def body(func: int, mod: Module, ctx: PassContext, drawn: Callable[[], int] = drawn) -> int:
+            return drawn()
+
+        found = await apass.stress(MODULE, apass.function_pass(body, opt_level=0, name="Draw"))
+        assert found is not None, name
+        assert (found.is_deterministic, found.steps) == (False, ()), name
+        expected = "pass Draw at 0:Draw is not deterministic: two runs with the same order of steps differ"
+        assert str(found).splitlines()[0] == expected, name
+        assert found.diff, name
 
 
 @pytest.mark.anyio

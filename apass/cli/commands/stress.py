@@ -79,6 +79,8 @@ def stress(
             return
         echo(str(found))
         echo(found.diff or "(the text of the model is unchanged)")
-        command = ["apass", *load_options(), "opt", str(model), "-p", text, "--schedule", schedule_text(found.schedule)]
-        echo(f"to repeat it: {shlex.join(command)}")
+        if found.is_deterministic:
+            schedule = schedule_text(found.schedule)
+            command = ["apass", *load_options(), "opt", str(model), "-p", text, "--schedule", schedule]
+            echo(f"to repeat it: {shlex.join(command)}")
         raise typer.Exit(FAILED)
