@@ -1,6 +1,7 @@
 """The display of a run: a progress bar, a table of results, and the failures."""
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -206,7 +207,19 @@ class Reporter:
             assert failed.error is not None
             text = failure_text(failed.job.name, failed.error, has_traceback=is_verbose)
             self._out.print(text, soft_wrap=True)
+            if self._is_redirected():
+                Console(stderr=True, highlight=False).print(text, soft_wrap=True)
         self._out.print(_totals(self.results, self._total), soft_wrap=True)
+
+    def _is_redirected(self) -> bool:
+        """Return whether standard output is no terminal, nor standard error."""
+        if self._out.file.isatty():
+            return False
+        try:
+            return not os.path.samestat(os.fstat(self._out.file.fileno()), os.fstat(sys.stderr.fileno()))
+        except (OSError, AttributeError):
+            # A stream in memory, or none.
+            return self._out.file is not sys.stderr
 
 
 def _omitted(rows: Sequence[JobResult], notable: Sequence[JobResult], shown: Sequence[JobResult]) -> Iterator[str]:

@@ -16,6 +16,7 @@ import typer
 from apass.cli.exit_status import INTERRUPTED, MISUSED, OUTPUT_FAILED
 from apass.cli.output_files import OutputError
 from apass.cli.terminal import print_error, print_warning, safe_markup, safe_name
+from apass.core.places import place_of_error
 from apass.core.run import RunNote, is_whereabouts
 from apass.core.tracebacks import RemoteTraceback
 from apass.core.user_modules import loaded_user_modules
@@ -206,5 +207,8 @@ def _lines(error: BaseException) -> Iterator[str]:
     inner_texts = ["\n".join(_lines(other)) for other in errors_in(error)]
     first, *rest = [*where, summary]
     yield first
+    place = None if errors_in(error) else place_of_error(error)
+    if place is not None:
+        notes.insert(0, f"at {place}")
     for text in chain(rest, notes, inner_texts):
         yield from (f"    {line}" for line in text.splitlines())

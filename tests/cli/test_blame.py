@@ -119,7 +119,9 @@ def test_failure_shows_the_nodes_until_then(tmp_path: Path) -> None:
     (tmp_path / "fail.py").write_text(FAIL)
     status, output, errors = blame(tmp_path, "--load", "fail.py", "-p", "my.Break,my.Fail", "--node", "%z")
     assert (status, "changed by 0:sequential/0:my.Break" in output) == (1, True)
-    assert errors == ("failed model.relay: in pass 'sequential > my.Fail', module 'model.relay'\n    ValueError: no\n")
+    assert errors == (
+        "failed model.relay: in pass 'sequential > my.Fail', module 'model.relay'\n    ValueError: no\n    at fail.py:9\n"
+    )
 
 
 def test_pass_that_exits_has_failed(tmp_path: Path) -> None:
@@ -133,7 +135,8 @@ def test_foreign_cancellation_has_failed(tmp_path: Path) -> None:
     (tmp_path / "fail.py").write_text(FAIL)
     status, output, errors = blame(tmp_path, "--load", "fail.py", "-p", "my.Break,my.Await", "--node", "%z")
     assert (status, "changed by 0:sequential/0:my.Break" in output) == (1, True)
-    assert errors.endswith("PassCancelledError: the pass awaited something that was cancelled outside the run\n")
+    message = "PassCancelledError: the pass awaited something that was cancelled outside the run"
+    assert errors.endswith(f"{message}\n    at fail.py:23\n")
 
 
 def test_lost_locations_have_exit_status(tmp_path: Path) -> None:

@@ -95,10 +95,8 @@ def test_explain_shows_the_failure_of_a_pass(tmp_path: Path) -> None:
     assert apass("opt", model, "-o", tmp_path / "o.onnx", "--cache", location).exit_code == 0
     result = apass("cache", "explain", model, "-p", "onnx.Inline,test_cache.Fail", "--cache", location)
     unregister_pass("test_cache.Fail")
-    assert (result.exit_code, result.stderr) == (
-        1,
-        "failed m.onnx: in pass 'sequential > test_cache.Fail', module 'm.onnx'\n    RuntimeError: boom\n",
-    )
+    message = "failed m.onnx: in pass 'sequential > test_cache.Fail', module 'm.onnx'\n    RuntimeError: boom\n"
+    assert (result.exit_code, result.stderr.startswith(f"{message}    at ")) == (1, True)
 
 
 def test_explain_says_that_no_pass_runs(tmp_path: Path) -> None:

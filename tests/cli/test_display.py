@@ -166,6 +166,17 @@ def test_other_output_moves_to_standard_error_beside_json(tmp_path: Path) -> Non
     assert '{"version": 1, "passes"' in result.stderr
 
 
+def test_failures_are_on_standard_error_too(tmp_path: Path) -> None:
+    (tmp_path / "bad.onnx").write_bytes(b"\x08\x09\x12 no model")
+    command = [sys.executable, "-m", "apass", "opt", str(tmp_path / "bad.onnx")]
+    apart = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert (apart.stdout.count("failed bad.onnx"), apart.stderr.count("failed bad.onnx")) == (1, 1)
+    together = subprocess.run(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False
+    )
+    assert together.stdout.count("failed bad.onnx") == 1
+
+
 def test_quiet_run_prints_failures_only(tmp_path: Path) -> None:
     write_model(tmp_path / "a.onnx")
     assert apass("opt", tmp_path, "-q").output == ""

@@ -89,7 +89,8 @@ def test_corrupt_model_fails_and_others_are_written(tmp_path: Path, backend: str
     (tmp_path / "bad.onnx").write_bytes(b"\x08\x09\x12 this is no model")
     result = apass("opt", tmp_path, "-o", tmp_path / "out", "--backend", backend)
     out = result.stdout
-    assert (result.exit_code, result.stderr, files(tmp_path / "out")) == (1, "", ["good.onnx"])
+    assert (result.exit_code, files(tmp_path / "out")) == (1, ["good.onnx"])
+    assert result.stderr.startswith("failed bad.onnx: ")
     assert f"failed bad.onnx: AdapterError: {tmp_path / 'bad.onnx'}: not an ONNX model" in out
     assert out.splitlines()[-1] == "1 of 2 models written, 4 nodes before, 2 after, 1 failed"
 
@@ -218,7 +219,7 @@ def test_result_with_changed_outputs_is_not_written(tmp_path: Path, breaking_pas
     write_model(tmp_path / "m.onnx")
     arguments = ("opt", tmp_path, "-p", breaking_pass, "-o", tmp_path / "out", "--backend", backend)
     result = apass(*arguments, "--verify-outputs")
-    assert (result.exit_code, result.stderr, files(tmp_path / "out")) == (1, "", [])
+    assert (result.exit_code, result.stderr.split(":")[0], files(tmp_path / "out")) == (1, "failed m.onnx", [])
     assert "failed m.onnx: OutputsChangedError: the result computes something else: outputs different" in result.stdout
 
 
@@ -241,7 +242,7 @@ def test_each_pass_is_compared_and_reduced(tmp_path: Path, breaking_pass: str) -
     arguments = ("opt", tmp_path / "m.onnx", "-p", pipeline, "-o", tmp_path / "out")
     failed = tmp_path / "failed"
     result = apass(*arguments, "--verify-outputs=each", "--reproducer", failed)
-    assert (result.exit_code, result.stderr, files(tmp_path / "out")) == (1, "", [])
+    assert (result.exit_code, result.stderr.split(":")[0], files(tmp_path / "out")) == (1, "failed m.onnx", [])
     assert "OutputsChangedError: pass 'Break' changed the outputs: different: output" in result.stdout
     folder = failed / "m.onnx" / "1_Break"
     assert f": {folder / 'reduced'}\nto reproduce: apass replay {folder}\n" in result.stdout
@@ -281,10 +282,8 @@ def test_all_test_models_of_onnx_are_written(tmp_path: Path, backend: str) -> No
 def test_unmatched_disabled_name_is_one_warning_line(tmp_path: Path) -> None:
     (tmp_path / "bad.onnx").write_bytes(b"\x08\x09\x12 no model")
     result = apass("opt", tmp_path, "-p", "Sequential{name=zzzz}(onnx.NameFix)", "--disable", "zzzz")
-    assert (result.exit_code, result.stderr) == (
-        1,
-        "apass: warning: disabled_pass names 'zzzz', but no pass of that name ran or is registered\n",
-    )
+    warning = "apass: warning: disabled_pass names 'zzzz', but no pass of that name ran or is registered"
+    assert (result.exit_code, result.stderr.splitlines().count(warning)) == (1, 1)
 
 
 @pytest.mark.parametrize("options", [(), ("--timeout", 60)])

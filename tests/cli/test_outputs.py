@@ -42,7 +42,7 @@ def test_every_failed_output_is_reported(tmp_path: Path) -> None:
 def test_failed_model_takes_precedence(tmp_path: Path) -> None:
     program(tmp_path / "m.relay", "no program")
     result = apass("opt", tmp_path / "m.relay", "--report", FULL)
-    assert (result.exit_code, result.stderr.split()[1]) == (1, "--report")
+    assert (result.exit_code, "apass: --report" in result.stderr) == (1, True)
 
 
 @pytest.mark.process
@@ -50,8 +50,7 @@ def test_failed_model_takes_precedence(tmp_path: Path) -> None:
 def test_failed_model_names_its_file(tmp_path: Path) -> None:
     model = program(tmp_path / "m.relay")
     status, out, err = run_limited("opt", model, "-o", tmp_path / "out", size=20)
-    assert (status, err) == (1, "")
-    assert f"[Errno 27] File too large: '{tmp_path}/out/m.relay'" in out
+    assert (status, f"[Errno 27] File too large: '{tmp_path}/out/m.relay'" in out) == (1, True), err
     assert files(tmp_path) == ["m.relay"]
 
 

@@ -93,7 +93,7 @@ def test_progress_in_a_pipe_counts_unreadable_models(tmp_path: Path, backend: st
     (tmp_path / "bad.onnx").write_bytes(b"\x08\x09\x12 no model")
     options = ("--progress", "--progress-interval", 1000)
     result = apass("opt", tmp_path, "-o", tmp_path / "out", *options, "--backend", backend)
-    (line,) = result.stderr.splitlines()
+    line = result.stderr.splitlines()[0]
     assert line.startswith("2 of 2 modules, 1 failed; running: 0 modules, 0 passes, 0 functions; ")
 
 

@@ -15,11 +15,11 @@ from apass.concurrency.coroutines import is_awaitable, missing_await
 from apass.core.adapter import adapter_for
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.places import Place
 from apass.core.run import Run, current_run
 from apass.errors import DebugError, DebugWarning, PassResultError, VerifyError
 from apass.instruments.debug.loop_samples import LoopSamples
 from apass.instruments.debug.places import (
-    Place,
     is_created_by,
     place_of_coroutine,
     place_of_pass,

@@ -8,7 +8,7 @@ from time import perf_counter
 from types import FrameType
 from typing import Final
 
-from apass.instruments.debug.places import Place, place_of_frame
+from apass.core.places import Place, place_of_frame
 
 __all__ = ["LoopSamples"]
 

@@ -1,65 +1,22 @@
-"""Places in the user's code: the file and line of a frame, a coroutine or a pass."""
+"""Places in the user's code: the file and line of a coroutine or a pass."""
 
 import dis
 import inspect
 import os
-import sysconfig
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any, Final
+from types import CodeType
+from typing import Any
 
-from apass.core.tracebacks import is_event_loop_frame, is_runner_frame
+from apass.core.places import LIBRARIES, OWN, Place
 
 __all__ = [
-    "Place",
     "is_created_by",
     "place_of_coroutine",
-    "place_of_frame",
     "place_of_pass",
     "place_of_write",
     "state_of",
 ]
-
-_OWN: Final = str(Path(__file__).parents[2]) + os.sep
-"""The folder of apass."""
-
-_LIBRARIES: Final = tuple(
-    {sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {"<"}
-)
-"""The start of the names of files that are not the user's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A line of a file."""
-
-    file: str
-    """The path of the file."""
-    line: int
-    """The number of the line, from 1."""
-
-    def __str__(self) -> str:
-        """Return `file:line`; the file is relative if it is in the current directory."""
-        file = Path(self.file)
-        return f"{file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file}:{self.line}"
-
-
-def place_of_frame(frame: FrameType | None) -> Place | None:
-    """Return where a body is that runs in a frame; None if no body does.
-
-    It is the innermost line of the user. If the frames of the body are all in libraries, it is that of the body itself.
-    """
-    body: FrameType | None = None
-    while frame is not None and not is_runner_frame(frame):
-        if not frame.f_code.co_filename.startswith(_LIBRARIES):
-            return Place(frame.f_code.co_filename, frame.f_lineno)
-        body, frame = frame, frame.f_back
-    # The runner calls the event loop too.
-    is_body = body is not None and frame is not None and not is_event_loop_frame(body)
-    return Place(body.f_code.co_filename, body.f_lineno) if is_body and body is not None else None
 
 
 def place_of_coroutine(coroutine: Any) -> Place | None:
@@ -68,9 +25,9 @@ def place_of_coroutine(coroutine: Any) -> Place | None:
     It is None if apass or a library created it, or if its origin was not recorded.
     """
     for file, line, _ in getattr(coroutine, "cr_origin", None) or ():
-        if file.startswith(_OWN):
+        if file.startswith(OWN):
             return None
-        if not file.startswith(_LIBRARIES):
+        if not file.startswith(LIBRARIES):
             return Place(file, line)
     return None
 
@@ -151,7 +108,7 @@ def _code_of(member: Any) -> CodeType | None:
         function = function.func
     function = inspect.unwrap(function) if callable(function) else function
     code = getattr(function, "__code__", None) or getattr(getattr(function, "__call__", None), "__code__", None)  # noqa: B004
-    return code if isinstance(code, CodeType) and not code.co_filename.startswith(f"{_OWN}passes{os.sep}") else None
+    return code if isinstance(code, CodeType) and not code.co_filename.startswith(f"{OWN}passes{os.sep}") else None
 
 
 def _with_inner(code: CodeType) -> Iterator[CodeType]:

@@ -7,7 +7,8 @@ from typing import Any
 
 import anyio
 
-from apass.instruments.debug.places import Place, place_of_coroutine
+from apass.core.places import Place
+from apass.instruments.debug.places import place_of_coroutine
 
 __all__ = ["tasks_with"]
 
