@@ -2,19 +2,22 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 import anyio
 
 from apass.core.adapter import ModT
-from apass.core.context import PassContext, current_scope
+from apass.core.context import PassContext, current_scope, limited_to
+from apass.core.deadline import TimeLimit
 from apass.core.executor import ExecutorChoice, executor_in_force
 from apass.core.portable import check_portable
-from apass.errors import PassTimeoutError
 from apass.passes.base import Pass
 from apass.runner.error_policy import with_deadline
 
 __all__ = ["ContinuesPipelines", "module_runner"]
+
+LATE_SECONDS: Final = 1.0
+"""Seconds after the time limit of a module until work outside of its passes is cancelled."""
 
 
 @runtime_checkable
@@ -79,11 +82,11 @@ def _runner(
 
 def _limited(run: Callable[[ModT], Awaitable[ModT]], name: str, timeout: float) -> Callable[[ModT], Awaitable[ModT]]:
     async def run_in_time(mod: ModT) -> ModT:
-        with anyio.move_on_after(timeout) as scope:
-            result = await run(mod)
-            # A pass that never suspends cannot be cut off. It has exceeded its time all the same.
-            if anyio.current_time() < scope.deadline:
-                return result
-        raise PassTimeoutError(f"pass {name!r} took longer than {timeout:g} s")
+        # The limit applies to each pass, so that the error names the one that ran. Anything else, such as `open`, has
+        # some seconds more.
+        limit = TimeLimit.from_now(timeout)
+        with anyio.move_on_after(timeout + LATE_SECONDS), limited_to(limit):
+            return await run(mod)
+        raise limit.exceeded(f"pass {name!r}")
 
     return run_in_time

@@ -20,6 +20,7 @@ from apass.cli.completion import complete_backend
 from apass.cli.loading import collect_seldom
 from apass.cli.usage import wrong_choice
 from apass.errors import InputError, MissingExtraError
+from apass.runner.busy_passes import BusyPasses, running_code
 
 __all__ = ["BackendOption", "check_backend", "run_until_interrupted", "run_until_stopped"]
 
@@ -53,18 +54,27 @@ def check_backend(backend: str) -> None:
         raise MissingExtraError(message) from error
 
 
-def run_until_interrupted(work: Callable[[], Awaitable[None]], backend: str) -> None:
+def run_until_interrupted(work: Callable[[], Awaitable[None]], backend: str, *, limit: float | None = None) -> None:
     """Run `work` in a new event loop of `backend`, and raise its errors unchanged.
 
     One of `SIGNALS` cancels `work`, waits for its end, and then raises KeyboardInterrupt with the exit status. A second
-    one does not wait. If a thread, or a pass that holds the event loop, is still busy after `INTERRUPT_GRACE` seconds,
-    the process exits: it cannot be cancelled.
+    one does not wait. A pass in Python that holds the event loop then fails after a second. If a thread, or a pass in
+    C, is still busy after `INTERRUPT_GRACE` seconds, the process exits: it cannot be cancelled.
+
+    Parameters:
+        work: the work.
+        backend: the event loop.
+        limit: the shortest time limit of passes, at which also passes that never suspend fail; None for no limit.
+
     """
     collect_seldom()
     received: list[int] = []
     timers: list[Timer] = []
+    busy = BusyPasses()
     try:
-        if anyio.run(_is_interrupted, work, received, timers, backend=backend):
+        with busy.watched(limit):
+            is_interrupted = anyio.run(_is_interrupted, work, received, timers, busy, backend=backend)
+        if is_interrupted:
             raise KeyboardInterrupt(*(128 + number for number in received[:1]))
     finally:
         # The caller may ask the user a question.
@@ -99,16 +109,20 @@ async def _work_with_stop(work: Callable[[anyio.Event], Awaitable[None]]) -> Non
 
 def _exit_at_once(number: int) -> None:
     """Exit without waiting for threads; results are renamed when complete."""
+    for text in running_code():
+        sys.stderr.write(f"apass: still running: {text}\n")
     sys.stderr.write("apass: interrupted; a pass did not end in time; all files written so far are complete\n")
     sys.stderr.flush()
     os._exit(128 + number)
 
 
-async def _is_interrupted(work: Callable[[], Awaitable[None]], received: list[int], timers: list[Timer]) -> bool:
+async def _is_interrupted(
+    work: Callable[[], Awaitable[None]], received: list[int], timers: list[Timer], busy: BusyPasses
+) -> bool:
     """Do the work, and return whether a signal ended it, which is added to `received`."""
     failure: Exception | SystemExit | None = None
     try:
-        with anyio.CancelScope() as scope, _interrupting(scope, received, timers):
+        with anyio.CancelScope() as scope, _interrupting(scope, received, timers, busy):
             try:
                 await work()
             except (Exception, SystemExit) as error:  # rich raises SystemExit when the reader of a pipe has exited
@@ -125,8 +139,10 @@ async def _is_interrupted(work: Callable[[], Awaitable[None]], received: list[in
 
 
 @contextmanager
-def _interrupting(scope: anyio.CancelScope, received: list[int], timers: list[Timer]) -> Generator[None]:
-    """Cancel `scope` at one of `SIGNALS`, and add the signal to `received`.
+def _interrupting(
+    scope: anyio.CancelScope, received: list[int], timers: list[Timer], busy: BusyPasses
+) -> Generator[None]:
+    """Cancel `scope` and `busy` passes at one of `SIGNALS`, and add it to `received`.
 
     The timer that ends the process is added to `timers`.
     """
@@ -136,6 +152,7 @@ def _interrupting(scope: anyio.CancelScope, received: list[int], timers: list[Ti
         received.append(number)
         if len(received) == 1:
             run_in_loop(scope.cancel)
+            busy.interrupt()
             timer = Timer(INTERRUPT_GRACE, partial(_exit_at_once, number))
             timer.daemon = True
             timers.append(timer)

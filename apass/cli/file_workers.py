@@ -348,7 +348,10 @@ class FileWorkers:
                 return sum([await self._optimize_batch([job], share, separates=False) for job in jobs])
             reason = str(error).partition(": ")[2]
             advice = "--reproducer DIR writes what reproduces it"
-            share.fail(jobs, WorkerLostError(f"the passes lost two workers in succession: {reason}; {advice}"))
+            lost = WorkerLostError(f"the passes lost two workers in succession: {reason}; {advice}")
+            for note in getattr(error, "__notes__", ()):
+                lost.add_note(note)
+            share.fail(jobs, lost)
             return perf_counter() - start
         except Exception as error:
             raise _UnusableError(error) from error

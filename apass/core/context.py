@@ -714,6 +714,17 @@ def current_scope() -> PassScope:
     return scope
 
 
+@contextmanager
+def limited_to(deadline: Deadline) -> Generator[None]:
+    """Apply a deadline to the passes that this task runs in the block."""
+    scope = current_scope()
+    token = _SCOPE.set(replace(scope, deadline=earlier(deadline, scope.deadline), is_plain=False))
+    try:
+        yield
+    finally:
+        _SCOPE.reset(token)
+
+
 def enter_in_worker(ctx: PassContext, deadline: Deadline | None) -> None:
     """Make `ctx` current for plain code in a worker, without hooks of instruments.
 

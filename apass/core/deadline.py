@@ -1,11 +1,12 @@
 """`Deadline`: when the time that `PassContext(deadline=...)` grants is over."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
+from typing import Self
 
-from apass.errors import BudgetExceededError
+from apass.errors import BudgetExceededError, PassTimeoutError
 
-__all__ = ["Deadline", "earlier"]
+__all__ = ["Deadline", "TimeLimit", "earlier"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class Deadline:
     """The `time.monotonic` time at which none are left."""
 
     @classmethod
-    def from_now(cls, seconds: float) -> "Deadline":
+    def from_now(cls, seconds: float) -> Self:
         """Return the deadline that is `seconds` from now."""
         return cls(seconds, monotonic() + seconds)
 
@@ -29,7 +30,11 @@ class Deadline:
         """Return the seconds that are left, 0 after the deadline."""
         return max(0.0, self.ends - monotonic())
 
-    def exceeded(self, what: str) -> BudgetExceededError:
+    def with_left(self, seconds: float) -> Self:
+        """Return the deadline with other seconds left, as clocks of machines differ."""
+        return replace(self, ends=monotonic() + seconds)
+
+    def exceeded(self, what: str) -> BudgetExceededError | PassTimeoutError:
         """Return the error for unfinished work; `what` names it by a noun phrase.
 
         >>> str(Deadline.from_now(2.5).exceeded("pass 'Tune'"))
@@ -37,6 +42,36 @@ class Deadline:
         """
         advice = "give it a longer deadline, or do less"
         return BudgetExceededError(f"{what} ran out of the budget of {self.seconds:g} s; {advice}")
+
+    def missed(self, what: str) -> BudgetExceededError | PassTimeoutError:
+        """Return the error for work that has not begun; `what` names it by a noun phrase."""
+        return self.exceeded(what)
+
+
+class TimeLimit(Deadline):
+    """The end of the time for one module, as of `apass opt --timeout`."""
+
+    __slots__ = ()
+
+    def exceeded(self, what: str) -> PassTimeoutError:
+        """Return the error for unfinished work; `what` names it by a noun phrase.
+
+        >>> str(TimeLimit.from_now(2).exceeded("pass 'Tune'"))
+        "pass 'Tune' took longer than the time limit of the module, 2 s; raise the limit, or fix the pass"
+        """
+        advice = "raise the limit, or fix the pass"
+        return PassTimeoutError(f"{what} took longer than the time limit of the module, {self.seconds:g} s; {advice}")
+
+    def missed(self, what: str) -> PassTimeoutError:
+        """Return the error for work that has not begun; `what` names it by a noun phrase.
+
+        >>> str(TimeLimit.from_now(2).missed("pass 'Tune'"))
+        "pass 'Tune' did not begin within the time limit of the module, 2 s; other modules may have held the event loop"
+        """
+        advice = "other modules may have held the event loop"
+        return PassTimeoutError(
+            f"{what} did not begin within the time limit of the module, {self.seconds:g} s; {advice}"
+        )
 
 
 def earlier(a: Deadline | None, b: Deadline | None) -> Deadline | None:

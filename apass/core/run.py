@@ -22,6 +22,7 @@ __all__ = [
     "leave_module",
     "note_whereabouts",
     "standing_cursor",
+    "whereabouts_of",
 ]
 
 
@@ -172,12 +173,16 @@ def note_whereabouts(error: BaseException, run: Run) -> None:
     for note in getattr(error, "__notes__", ()):
         if isinstance(note, Whereabouts) and any(run in (inner, inner.body_of) for inner in note.run.lineage):
             return
+    error.add_note(Whereabouts(whereabouts_of(run), run))
+
+
+def whereabouts_of(run: Run) -> str:
+    """Return the text that names pass, function and module of a run."""
     where = f"{_WHERE}{' > '.join(run.path)!r}"
     where += f", function {run.function!r}" if run.function is not None else ""
     for caller in run.lineage[1:]:
         where += f", for function {caller.function!r} of {caller.info.name!r}" if caller.function is not None else ""
-    where += f", module {run.module!r}" if run.module is not None else ""
-    error.add_note(Whereabouts(where, run))
+    return where + (f", module {run.module!r}" if run.module is not None else "")
 
 
 RUN: ContextVar[Run | RunCursor | None] = ContextVar("apass_run", default=None)

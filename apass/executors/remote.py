@@ -1,5 +1,6 @@
 """`RemoteExecutor`: base class of executors whose workers have separate memory."""
 
+import re
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
@@ -19,6 +20,7 @@ from apass.concurrency.backend import backend_name
 from apass.concurrency.limits import Slots
 from apass.core.adapter import adapter_for, extract_into, run_in_thread_if_safe
 from apass.core.context import PassContext, current_scope, waiting_for
+from apass.core.places import LIBRARIES, OWN
 from apass.core.portable import Delegates, check_portable
 from apass.core.run import Run, current_run
 from apass.errors import PassTimeoutError, WorkerLostError
@@ -26,7 +28,7 @@ from apass.executors.batching import Batches, Done
 from apass.executors.messages import ModuleMessage, pack_bodies, pack_call, pack_module, pack_pass
 from apass.executors.pickling import dumps, loads
 from apass.executors.trail import trail_file
-from apass.executors.worker import SAME, Answer, Reply, Request, transform_message
+from apass.executors.worker import LATE_SECONDS, SAME, Answer, Reply, Request, transform_message
 from apass.passes.base import Pass
 from apass.util.checks import is_count, is_seconds
 
@@ -63,9 +65,11 @@ class Batch:
     message: bytes
     """The serialized work, which a worker needs before the first batch."""
     limit: float | None
-    """Time limit for one item in seconds, or None."""
+    """Seconds after which a worker is ended during one item, or None."""
     label: str
     """Description of the work, for error messages."""
+    time_limit: float | None = None
+    """Time limit of a whole pass in seconds, which fails a little before its worker is ended; or None."""
     timeout_message: str | None = None
     """Error message if an item exceeds a limit set by its pass, or None."""
     analyses: dict[str, bytes] = field(default_factory=dict[str, bytes])
@@ -175,8 +179,11 @@ class RemoteExecutor(ABC):
         pack = partial(pack_pass, pass_, mod, ctx, delegates, backend_name())
         message = await run_in_thread_if_safe(adapter_for(mod), mod, pack)
         batch = _batch(message, timeout, self.timeout, f"pass {pass_.info.name!r}")
+        if batch.timeout_message is not None and batch.limit is not None:
+            batch = replace(batch, limit=batch.limit + LATE_SECONDS, time_limit=batch.limit)
         sent = (await self.dispatch(batch, [None]))[0]
-        if batch.timeout_message is not None and sent.answers[0].seconds > (batch.limit or 0):
+        answer = sent.answers[0]
+        if batch.timeout_message is not None and answer.failure is None and answer.seconds > (batch.limit or 0):
             raise PassTimeoutError(batch.timeout_message)
         return sent
 
@@ -259,12 +266,12 @@ class RemoteExecutor(ABC):
 
     async def _send_batch(self, batch: Batch, items: Sequence[Any], trail: Path | None = None) -> "Sent":
         deadline = current_scope().deadline
-        budget = None if deadline is None else (deadline.seconds, deadline.left())
-        with _traceback_file(batch.limit if self.ends_late_workers() else None) as file:
-            limit = None if file is None else batch.limit
+        budget = None if deadline is None else (deadline, deadline.left())
+        limit = batch.limit if self.ends_late_workers() else None
+        with _traceback_file(is_needed=limit is not None or trail is not None) as file:
             analyses = {item: batch.analyses[item] for item in items} if batch.analyses else {}
             traceback_path, trail_path = (None if path is None else str(path) for path in (file, trail))
-            request = Request(batch.key, items, limit, traceback_path, trail_path, analyses, budget)
+            request = Request(batch.key, items, limit, batch.time_limit, traceback_path, trail_path, analyses, budget)
             try:
                 data = await self.exchange(dumps(request, "an argument"), batch)
             except WorkerDiedError as error:
@@ -399,7 +406,7 @@ def _batch(message: bytes, pass_limit: float | None, executor_limit: float | Non
     """Return a batch with the smaller one of two time limits."""
     is_pass_limit = pass_limit is not None and (executor_limit is None or pass_limit <= executor_limit)
     timeout_message = f"{label} took longer than {pass_limit:g} s" if is_pass_limit else None
-    return Batch(message, pass_limit if is_pass_limit else executor_limit, label, timeout_message)
+    return Batch(message, pass_limit if is_pass_limit else executor_limit, label, timeout_message=timeout_message)
 
 
 async def open_message(message: ModuleMessage) -> Any:
@@ -417,9 +424,9 @@ def record_passes(pass_: Pass[Any]) -> None:
 
 
 @contextmanager
-def _traceback_file(limit: float | None) -> Generator[Path | None]:
-    """Create a temporary file for the worker's traceback, or None without a limit."""
-    if limit is None:
+def _traceback_file(*, is_needed: bool) -> Generator[Path | None]:
+    """Create a temporary file for the worker's traceback, or None if it is not needed."""
+    if not is_needed:
         yield None
         return
     with tempfile.NamedTemporaryFile(prefix="apass-", suffix=".txt") as file:
@@ -428,12 +435,18 @@ def _traceback_file(limit: float | None) -> Generator[Path | None]:
 
 def _loss_error(died: WorkerDiedError, batch: Batch, where: str = "") -> Exception:
     """Return the error for work that is not retried; `where` is the worker's trail."""
+    error: Exception
+    path = _PATH.match(where)
+    label = batch.label if path is None else f"pass {path[1].rpartition(' > ')[2]!r}"
     if died.is_late and batch.timeout_message is not None:
-        return PassTimeoutError(batch.timeout_message)
-    workers = "workers in succession" if died.is_final else "two workers in succession"
-    if not batch.is_retried:
-        workers = "its worker"
-    error = WorkerLostError(f"{batch.label} lost {workers}: {died}{where and ' '}{where}")
+        error = PassTimeoutError(batch.timeout_message)
+    else:
+        workers = "workers in succession" if died.is_final else "two workers in succession"
+        if not batch.is_retried:
+            workers = "its worker"
+        error = WorkerLostError(f"{label} lost {workers}: {died}")
+    if where:
+        error.add_note(where)
     if died.last_words:
         error.add_note(died.last_words)
     return error
@@ -442,9 +455,26 @@ def _loss_error(died: WorkerDiedError, batch: Batch, where: str = "") -> Excepti
 def _with_traceback(error: WorkerDiedError, batch: Batch, worker_traceback: str) -> WorkerDiedError:
     """Return the error with the worker's traceback, if there is one.
 
-    A worker writes a traceback only if its time limit is exceeded.
+    A worker writes a traceback if its time limit is exceeded, or if it crashes.
     """
     if not worker_traceback:
         return error
+    worker_traceback = _of_user(worker_traceback)
+    if worker_traceback.startswith(_CRASH):
+        return WorkerDiedError(str(error), f"traceback of the crash:\n{worker_traceback}")
     note = f"traceback at the timeout:\n{worker_traceback}"
-    return WorkerDiedError(f"it took longer than {batch.limit:g} s", note, is_late=True)
+    return WorkerDiedError(f"it took longer than {batch.time_limit or batch.limit:g} s", note, is_late=True)
+
+
+_CRASH: Final = "Fatal Python error"
+"""The start of the traceback of a crash."""
+_PATH: Final = re.compile(r"in pass '([^']*)'")
+"""The path of passes in a trail."""
+
+
+def _of_user(text: str) -> str:
+    """Return a traceback without lines of apass and libraries, unless all are."""
+    lines = text.splitlines()
+    files = {line: found[1] for line in lines if (found := re.match(r'  File "(.+)", line ', line))}
+    others = {line for line, file in files.items() if file.startswith((*LIBRARIES, OWN))}
+    return "\n".join(lines if len(others) == len(files) else [line for line in lines if line not in others])

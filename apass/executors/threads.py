@@ -24,7 +24,7 @@ from apass.errors import ExecutorError, PassTimeoutError
 from apass.executors.batching import Batches, Done
 from apass.executors.messages import store_for_worker
 from apass.executors.remote import record_passes
-from apass.executors.worker import call_transform, check_plain, run_whole_pass
+from apass.executors.worker import LATE_SECONDS, call_transform, check_plain, run_whole_pass
 from apass.passes.base import Pass
 from apass.util.checks import is_count
 
@@ -113,14 +113,16 @@ class ThreadExecutor:
             store = None if create_store is None else create_store()
             # The deadline of this context ends the work in the thread.
             private = ctx.replace(instruments=twins, store=store, executor=None, deadline=None)
-            arguments = (pass_, mod, private, current_module_name(), backend_name())
+            arguments = (pass_, mod, private, current_module_name(), backend_name(), timeout)
+            # The pass that runs fails by itself. Later, anything else is stopped.
+            latest = None if timeout is None else timeout + LATE_SECONDS
             try:
-                done: Done[Any] = (await _in_thread([(None, run_whole_pass, arguments)], timeout))[0]
+                done: Done[Any] = (await _in_thread([(None, run_whole_pass, arguments)], latest))[0]
             except BaseException as error:
                 delegates.lose(mod, error)
                 raise
         delegates.merge(list(map(records_of, twins)))
-        if timeout is not None and done.seconds > timeout:
+        if latest is not None and done.seconds > latest and not isinstance(done.error, PassTimeoutError):
             raise PassTimeoutError(f"pass {pass_.info.name!r} took longer than {timeout:g} s")
         return done.unwrap()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from apass.core.info import PassInfo
-from apass.core.run import Run, current_run
+from apass.core.run import Run, current_run, whereabouts_of
 
 __all__ = ["Trail", "trail_file"]
 
@@ -42,8 +42,7 @@ class Trail:
         self._note(run)
 
     def _note(self, run: Run | None) -> None:
-        function = "" if run is None or run.function is None else f", function {run.function!r}"
-        self._path.write_text("" if run is None else f"in pass {' > '.join(run.path)!r}{function}", encoding="utf-8")
+        self._path.write_text("" if run is None else whereabouts_of(run), encoding="utf-8")
 
 
 @contextmanager

@@ -7,9 +7,10 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from os import getpid
+from pathlib import Path
 from time import perf_counter
 from typing import Any, Final, Protocol, cast
 
@@ -20,8 +21,8 @@ from apass.concurrency.coroutines import await_once, is_async, is_awaitable
 from apass.core.adapter import adapter_for
 from apass.core.analysis_manager import give
 from apass.core.changes import CHANGES, ChangeLog
-from apass.core.context import OPENED, PassContext, enter_in_worker
-from apass.core.deadline import Deadline
+from apass.core.context import OPENED, PassContext, enter_in_worker, limited_to
+from apass.core.deadline import Deadline, TimeLimit
 from apass.core.diagnostic_context import DiagnosticContext, located_here
 from apass.core.diagnostics import Diagnostic
 from apass.core.executor import SENDER, STOPPED, check_cancelled
@@ -36,8 +37,10 @@ from apass.executors.messages import CallMessage, ModuleMessage, RunMessage, pac
 from apass.executors.pickling import dumps, loads
 from apass.executors.remote_errors import SerializedError, failure_of
 from apass.executors.trail import Trail
+from apass.runner.busy_passes import BusyPasses
 
 __all__ = [
+    "LATE_SECONDS",
     "SAME",
     "Answer",
     "Emitted",
@@ -52,6 +55,8 @@ __all__ = [
     "transform_message",
 ]
 
+LATE_SECONDS: Final = 1.0
+"""Seconds after the time limit of a module in which its pass can fail by itself."""
 POLL_SECONDS: Final = 0.05
 """Interval at which a whole pass checks whether its run was stopped."""
 OPEN_RUNS: Final = 8
@@ -67,24 +72,42 @@ class Request:
     items: Sequence[Any]
     """The items: names of functions, tuples of arguments, or one None for a whole module."""
     limit: float | None
-    """Time limit for one item in seconds, enforced by the worker itself. None is no limit."""
+    """Seconds after which the worker ends itself during one item. None is no limit."""
+    time_limit: float | None
+    """Time limit of a whole pass in seconds, after which the pass that runs in it fails. None is no limit."""
     traceback_path: str | None
-    """File for the worker's traceback, written when an item exceeds the limit; None without a limit."""
+    """File for the worker's traceback, written when an item exceeds the limit or crashes a second worker; or None."""
     trail_path: str | None
     """File with the pass that runs, for work that has lost a worker; None for other work."""
     analyses: Mapping[str, bytes]
     """Pickled results of the analyses that the pass requires, by function name."""
-    budget: tuple[float, float] | None
-    """The seconds that the deadline of the context granted, and those left; None without a deadline."""
+    budget: tuple[Deadline, float] | None
+    """The deadline of the context, and the seconds left; None without a deadline."""
 
     def trail(self) -> "list[Trail]":
         """Return the instrument that writes the trail, if there is one."""
         return [] if self.trail_path is None else [Trail(self.trail_path)]
 
+    @contextmanager
+    def crash_recorded(self) -> Generator[None]:
+        """Write the traceback of a crash, for work that has lost a worker."""
+        if self.trail_path is None or self.traceback_path is None:
+            yield
+            return
+        # Subinterpreters cannot import it.
+        import faulthandler
+
+        with Path(self.traceback_path).open("w") as file:
+            faulthandler.enable(file, all_threads=False)
+            try:
+                yield
+            finally:
+                faulthandler.disable()
+
     def deadline(self) -> Deadline | None:
         """Return the deadline of the context by this machine's clock."""
-        # The clocks of machines differ. Only the time that the request travels is lost.
-        return None if self.budget is None else replace(Deadline.from_now(self.budget[1]), seconds=self.budget[0])
+        # The time that the request travels is lost.
+        return None if self.budget is None else self.budget[0].with_left(self.budget[1])
 
 
 @dataclass(slots=True)
@@ -200,7 +223,8 @@ def handle(
             while len(_OPEN) > OPEN_RUNS:
                 _OPEN.popitem(last=False)
         STOPPED.set(partial(_is_stopped, decoded.key))
-        reply = copy_context().run(work.run, decoded, watch(decoded))
+        with decoded.crash_recorded():
+            reply = copy_context().run(work.run, decoded, watch(decoded))
     except BaseException as error:
         reply = Reply([Answer("failed", None, failure_of(error), 0.0, None)], None)
     finally:
@@ -381,7 +405,8 @@ class _WholePass:
         try:
             check_cancelled()
             with watch():
-                result = run_whole_pass(self._message.pass_, mod, ctx, self._message.module_name, self._message.backend)
+                name, backend = self._message.module_name, self._message.backend
+                result = run_whole_pass(self._message.pass_, mod, ctx, name, backend, request.time_limit)
             module = None if result is mod else pack_module(result)
         except BaseException as error:
             failure = failure_of(error)
@@ -425,10 +450,13 @@ def call_transform(pass_: Any, mod: Any, ctx: PassContext, backend: str) -> Any:
     return _run_until_stopped(run, backend)
 
 
-def run_whole_pass(pass_: Any, mod: Any, ctx: PassContext, module_name: str | None, backend: str) -> Any:
+def run_whole_pass(
+    pass_: Any, mod: Any, ctx: PassContext, module_name: str | None, backend: str, limit: float | None
+) -> Any:
     """Run a pass in a new event loop in this thread.
 
-    The store of the context, if any, is opened for the run. The pass is cancelled when `STOPPED` returns true.
+    The store of the context, if any, is opened for the run. The pass is cancelled when `STOPPED` returns true. After
+    `limit` seconds, the pass that runs fails.
     """
     store = cast("SharedStore | None", ctx.store)
 
@@ -439,6 +467,9 @@ def run_whole_pass(pass_: Any, mod: Any, ctx: PassContext, module_name: str | No
                 with suppress(StoreError):
                     await stack.enter_async_context(store)
             await stack.enter_async_context(ctx)
+            if limit is not None:
+                stack.enter_context(limited_to(TimeLimit.from_now(limit)))
+            stack.enter_context(BusyPasses().watched(limit))
             return await pass_(mod)
 
     RUN.set(None)

@@ -6,7 +6,7 @@ from time import monotonic
 import anyio
 
 from apass.core.deadline import Deadline
-from apass.errors import BudgetExceededError
+from apass.errors import BudgetExceededError, PassTimeoutError
 
 __all__ = ["Share", "rounds"]
 
@@ -42,7 +42,7 @@ class Share:
             self._seconds = self._deadline.left() / rounds_to_come
             self._scope.deadline = min(self._scope.deadline, anyio.current_time() + self._seconds)
 
-    def exceeded(self, name: str) -> BudgetExceededError:
+    def exceeded(self, name: str) -> BudgetExceededError | PassTimeoutError:
         """Return the error for a request to `name` that was cut off."""
         label = f"the request to {name}"
         if self._seconds is None or monotonic() >= self._deadline.ends:

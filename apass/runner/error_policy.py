@@ -73,14 +73,17 @@ def errors_of_passes() -> Generator[None]:
 def with_deadline(work: Callable[..., Any], deadline: Deadline, work_name: str) -> Callable[..., Any]:
     """Return `work`, limited by a deadline.
 
-    If it takes longer, it fails with a BudgetExceededError that names `work_name`. If no time is left, the work is not
-    started.
+    If it takes longer, it fails with an error that names `work_name`. If no time is left, the work is not started.
     """
 
     async def run(*args: Any) -> Any:
         if not deadline.left():
+            raise deadline.missed(work_name)
+        result = await _call_until(deadline, work_name, work, *args)
+        # Work that never suspends cannot be cut off. The error must not name the next pass.
+        if not deadline.left():
             raise deadline.exceeded(work_name)
-        return await _call_until(deadline, work_name, work, *args)
+        return result
 
     return run
 
@@ -103,17 +106,19 @@ def with_error_policy(
     async def run_in_time(*args: Any) -> Any:
         limit = float("inf") if timeout is None else timeout
         left = float("inf") if deadline is None else deadline.left()
+        cancellation: list[BaseException] = []
         if left > 0:
-            with anyio.move_on_after(min(limit, left)) as scope:
+            with anyio.move_on_after(min(limit, left)) as scope, _noting_cancellation(cancellation):
                 result = await await_once(body(*args), f"pass {name!r}")
                 if result is None:
                     raise PassResultError(f"pass {name!r} returned None for a {'function' if args[2:] else 'module'}")
                 # A body that never suspends cannot be cut off. It has exceeded its time all the same.
                 if anyio.current_time() < scope.deadline:
                     return result
+        error: Exception = PassTimeoutError(f"the body of pass {name!r} took longer than {limit:g} s")
         if deadline is not None and left <= limit:
-            raise deadline.exceeded(f"the body of pass {name!r}")
-        raise PassTimeoutError(f"the body of pass {name!r} took longer than {limit:g} s")
+            error = deadline.exceeded(f"the body of pass {name!r}")
+        raise error from next(iter(cancellation), None)
 
     async def run(*args: Any) -> Any:
         ctx: PassContext = args[-1]
@@ -153,9 +158,20 @@ async def _call_until(deadline: Deadline | None, work_name: str, work: Callable[
     result = work(*args)
     if not is_awaitable(result) or deadline is None:
         return await await_once(result, work_name)
-    with anyio.move_on_after(deadline.left()):
+    cancellation: list[BaseException] = []
+    with anyio.move_on_after(deadline.left()), _noting_cancellation(cancellation):
         return await await_once(result, work_name)
-    raise deadline.exceeded(work_name)
+    raise deadline.exceeded(work_name) from next(iter(cancellation), None)
+
+
+@contextmanager
+def _noting_cancellation(found: list[BaseException]) -> Generator[None]:
+    """Add the cancellation of the block to a list; its traceback has the line."""
+    try:
+        yield
+    except anyio.get_cancelled_exc_class() as error:
+        found.append(error)
+        raise
 
 
 def _diagnostic(level: DiagnosticLevel, reaction: str, error: Exception, run: Run) -> Diagnostic:

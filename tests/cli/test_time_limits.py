@@ -1,5 +1,6 @@
 """`--deadline` and `--timeout`: models whose passes take too long."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,11 +38,13 @@ def models(folder: Path) -> list[str]:
 
 @pytest.mark.slow
 def test_timeout_fails_slow_model_only(tmp_path: Path) -> None:
-    result = apass("opt", *models(tmp_path), "-p", "tests.Wait", "--timeout", "3")
-    assert (
-        result.exit_code,
-        "PassTimeoutError: pass 'sequential' took longer than 3 s" in result.stdout + result.stderr,
-    ) == (1, True)
+    options = ("-p", "tests.Wait", "--timeout", "3", "--reproducer", tmp_path / "failed")
+    result = apass("opt", *models(tmp_path), *options)
+    where = "failed slow.onnx: in pass 'sequential > tests.Wait', module 'slow.onnx'"
+    message = "PassTimeoutError: pass 'tests.Wait' took longer than the time limit of the module, 3 s"
+    assert (result.exit_code, f"{where}\n    {message}" in result.stdout) == (1, True), result.stdout
+    assert re.search(r"^    at .*test_time_limits\.py:\d+$", result.stdout, re.MULTILINE)
+    assert (tmp_path / "failed" / "slow.onnx" / "0_tests.Wait" / "reproducer.json").exists()
     assert [(tmp_path / f"{name}.opt.onnx").exists() for name in ("fast", "slow")] == [True, False]
 
 

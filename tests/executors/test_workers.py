@@ -55,10 +55,18 @@ async def test_error_names_the_pass_that_the_worker_ran() -> None:
     pipeline = Sequential([Sequential([work.Keep, work.DieAlways], name="inner"), work.Keep])
     with pytest.raises(WorkerLostError) as caught:
         await PROCESSES.optimize(pipeline, {"a": "x", "b": "deadly", "c": "y"}, PassContext())
-    assert str(caught.value) == (
-        "pass 'sequential' lost two workers in succession: the worker process died (exit status 3) "
-        "in pass 'sequential > inner > DieAlways', function 'b'"
-    )
+    message = "pass 'DieAlways' lost two workers in succession: the worker process died (exit status 3)"
+    assert str(caught.value) == message
+    assert caught.value.__notes__ == ["in pass 'sequential > inner > DieAlways', function 'b'"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no segmentation fault")
+async def test_crash_of_a_worker_has_its_line() -> None:
+    with pytest.raises(WorkerLostError, match=r"function 'crash' lost two workers .*SIGSEGV") as caught:
+        await PROCESSES.call(work.crash)
+    (note,) = caught.value.__notes__
+    assert note.startswith("traceback of the crash:\nFatal Python error: Segmentation fault\n")
+    assert (note.count("  File "), "work.py" in note) == (1, True)
 
 
 async def test_killed_worker_is_replaced(tmp_path: Path) -> None:

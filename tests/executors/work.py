@@ -1,5 +1,6 @@
 """Passes and functions that the tests send to workers; importable without pytest."""
 
+import ctypes
 import os
 import signal
 import sys
@@ -276,6 +277,10 @@ def record_start_and_end(path: str) -> None:
     Path(path).write_text("begun")
     time.sleep(0.3)
     Path(path).write_text("ended")
+
+
+def crash() -> None:
+    ctypes.string_at(0)
 
 
 def hang() -> None:

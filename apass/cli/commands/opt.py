@@ -300,7 +300,8 @@ def opt(
         stdout = _StandardOutput(streams, output, display_options)
         run = _Run(jobs, split, result_options, context_options, run_options, observer_options, stdout)
         work = run.on_all_cores if run.workers else partial(run.optimize, run.plan(), None)
-        run_until_interrupted(work, run_options.backend)
+        limits = [seconds for seconds in (run_options.timeout, context_options.deadline) if seconds is not None]
+        run_until_interrupted(work, run_options.backend, limit=min(limits, default=None))
         if not run.display.is_complete:
             raise typer.Exit(FAILED)
         streams.send(jobs[0], output)

@@ -19,7 +19,7 @@ from apass.core.instrument import pass_instrument
 from apass.core.portable import remote_run
 from apass.core.position import Position, PositionTracker
 from apass.core.run import Run, RunNote, current_run
-from apass.errors import WorkerLostError
+from apass.errors import PassTimeoutError, WorkerLostError
 from apass.instruments.reproducer.capture import AnswersByRun, capture, rest_text
 from apass.instruments.reproducer.folder import read_reproducer, write_reproducer
 from apass.instruments.reproducer.running import RunningInputs, recover_inputs
@@ -143,7 +143,7 @@ class ReproducerInstrument:
 
     def module_lost(self, mod: Any, error: BaseException) -> None:
         """Name the input of the pass that ended the worker, or write the module."""
-        if not isinstance(error, WorkerLostError):
+        if not isinstance(error, WorkerLostError | PassTimeoutError):
             return
         run = remote_run()
         inputs = [folder for folder in self.recover() if read_reproducer(folder).module == run.module]
