@@ -118,6 +118,36 @@ def test_lost_worker_names_the_pass(folder: Path) -> None:
     assert files(folder / "failed")[0] == "m.onnx/1_Fault/module.onnx"
 
 
+def line_of(text: str) -> int:
+    """Return the line of the passes that contains a text."""
+    return next(number for number, line in enumerate(PASSES.splitlines(), 1) if text in line)
+
+
+@pytest.mark.slow
+def test_crash_prints_the_line_of_the_pass(folder: Path) -> None:
+    status, _, error = run_in(folder, "--load", "./passes.py", "opt", "m.onnx", "-o", "out", "-p", "Fault")
+    assert (status, error.startswith("Fatal Python error: Segmentation fault\n")) == (-signal.SIGSEGV, True)
+    assert f'  File "{folder}/passes.py", line {line_of("ctypes.string_at")} in fault\n' in error
+
+
+@pytest.mark.slow
+def test_ctrl_c_fails_a_busy_pass(folder: Path) -> None:
+    arguments = ("opt", folder / "m.onnx", "-o", folder / "out", "-p", "Hang", "--reproducer", folder / "failed")
+    (folder / "hanging.py").write_text(PASSES)
+    with script("", ["--load", folder / "hanging.py", *arguments]) as running:
+        assert running.stdout.readline() == "hanging\n"
+        running.send_signal(signal.SIGINT)
+        output, error = running.communicate(timeout=300)
+    where = "failed m.onnx: in pass 'sequential > Hang', module 'm.onnx'\n"
+    message = "    PassCancelledError: pass 'Hang' was interrupted by a signal, because it did not suspend\n"
+    assert (running.returncode, f"{where}{message}    at {folder}/hanging.py:{line_of('time.sleep')}\n" in output) == (
+        130,
+        True,
+    ), output
+    assert error.endswith("apass: interrupted; all files written so far are complete\n")
+    assert files(folder / "failed") == [f"m.onnx/0_Hang/{file}" for file in ("module.onnx", *FAULT)]
+
+
 def test_python_pass_leaves_nothing_by_default(folder: Path) -> None:
     assert run_in(folder, *opt("Abort"))[0] == -signal.SIGABRT
     assert not (folder / "failed").exists()
