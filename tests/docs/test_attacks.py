@@ -32,7 +32,8 @@ def test_attack_finds_no_defect(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ATTACKS)
 def test_many_attacks_find_no_defect(name: str) -> None:
-    assert defects(name, 300, 1_000_000) == []
+    # Each attempt on a job store starts two servers.
+    assert defects(name, 60 if "job store" in name else 300, 1_000_000) == []
 
 
 def test_page_lists_every_attack() -> None:

@@ -171,9 +171,11 @@ class LetBinder(ExprMutator):
             return
         if let not in self._done:
             scope = self._parts[let][0] if let in self._parts else self._homes[let]
-            scope.bind(let.var, self._visit_in(scope, let.value), let)
+            value = self._visit_in(scope, let.value)
+            scope.bind(let.var, value, let)
             if type(let.value) is Var:
-                self._aliases.setdefault(let.value, []).append((scope, let.var))
+                # That of the new value: of two Lets of `x`, the second one is `let z = y`, so that `y` is `z` after it.
+                self._aliases.setdefault(value, []).append((scope, let.var))
         if let in self._named and not self._has_let_scopes:
             self._name(let.body, self._named.pop(let))
 
@@ -235,5 +237,8 @@ class LetBinder(ExprMutator):
         """Map variables to the ones that Lets around or in a scope bound to them."""
         if self._aliases:
             for var in filter(self._aliases.__contains__, exprs):
-                aliases = (alias for outer, alias in self._aliases[var] if scope.is_in(outer))
-                self.memo_map[var] = next(aliases, var)
+                found: Expr | None = var
+                while found is not None:
+                    self.memo_map[var] = found
+                    aliases = self._aliases.get(found, ())
+                    found = next((alias for outer, alias in aliases if scope.is_in(outer)), None)

@@ -125,7 +125,8 @@ def filecheck_tests(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     with tarfile.open(fileobj=BytesIO(kept(f"xdsl-{version('xdsl')}.tar.gz", download))) as archive:
         members = [member for member in archive if "/tests/filecheck/" in member.name]
-        archive.extractall(folder, members, filter="data")
+        # The filter is the default from Python 3.14, and unknown before Python 3.11.4.
+        archive.extractall(folder, members, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
     (tests,) = folder.glob("*/tests/filecheck")
     return tests
 
