@@ -3,6 +3,7 @@
 import copy
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from pprint import pformat
 from typing import Any, Final, cast
 
@@ -208,5 +209,21 @@ def _show(func: object) -> str:
 ADAPTER: Final = DictAdapter()
 """The shared adapter; it has no state."""
 
-PLUGIN: Final = IRPlugin(adapter=ADAPTER, module_type=dict, suffixes=(ADAPTER.suffix,))
+
+def _load(path: Path) -> Module:
+    """Return the module in a file."""
+    return cast("Module", json.loads(path.read_bytes(), object_pairs_hook=_object))
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON, none of whose entries is lost."""
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise AdapterError(f"an object has two entries named {twice!r}; rename one of them")
+    return result
+
+
+PLUGIN: Final = IRPlugin(adapter=ADAPTER, module_type=dict, suffixes=(ADAPTER.suffix,), load=_load)
 """The plug-in. Most JSON files are not modules, so the commands read only those that are named."""

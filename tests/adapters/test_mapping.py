@@ -2,6 +2,7 @@
 
 from collections import OrderedDict, defaultdict
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apass import AdapterError, IRAdapter, VerifyError
-from apass.adapters.mapping import ADAPTER
+from apass.adapters.mapping import ADAPTER, PLUGIN
 from apass.core.adapter import select_functions
 from apass.testing import check_adapter
 from apass.testing.strategies import modules
@@ -111,3 +112,13 @@ def test_dumps_rejects_functions_that_json_changes(func: object) -> None:
 def test_text_has_names_and_values() -> None:
     assert ADAPTER.to_text({"f": "x + 1", "g": [1, 2]}) == "f: x + 1\ng: [1, 2]"
     assert (ADAPTER.to_text("x"), ADAPTER.to_text([1])) == ("x", "[1]")
+
+
+def test_file_with_repeated_name_is_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    for text in ('{"f": 1, "f": 2}', '{"f": {"a": 1, "b": 2, "a": 3}}'):
+        path.write_text(text)
+        with pytest.raises(AdapterError, match="an object has two entries named"):
+            PLUGIN.read(path)
+    path.write_text('{"f": {"a": 1}}')
+    assert PLUGIN.read(path) == {"f": {"a": 1}}

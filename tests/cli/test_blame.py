@@ -120,7 +120,8 @@ def test_failure_shows_the_nodes_until_then(tmp_path: Path) -> None:
     status, output, errors = blame(tmp_path, "--load", "fail.py", "-p", "my.Break,my.Fail", "--node", "%z")
     assert (status, "changed by 0:sequential/0:my.Break" in output) == (1, True)
     assert errors == (
-        "failed model.relay: in pass 'sequential > my.Fail', module 'model.relay'\n    ValueError: no\n    at fail.py:9\n"
+        "failed model.relay: in pass 'sequential > my.Fail', module 'model.relay'\n"
+        "    ValueError: no\n    at fail.py:9\n"
     )
 
 

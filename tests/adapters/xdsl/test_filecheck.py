@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from filecheck.finput import FInput
@@ -126,7 +126,8 @@ def filecheck_tests(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with tarfile.open(fileobj=BytesIO(kept(f"xdsl-{version('xdsl')}.tar.gz", download))) as archive:
         members = [member for member in archive if "/tests/filecheck/" in member.name]
         # The filter is the default from Python 3.14, and unknown before Python 3.11.4.
-        archive.extractall(folder, members, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+        known: Any = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+        archive.extractall(folder, members, **known)
     (tests,) = folder.glob("*/tests/filecheck")
     return tests
 

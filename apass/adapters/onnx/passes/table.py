@@ -103,7 +103,8 @@ TABLE: Final[Mapping[str, PassEntry]] = {
     "Simplify": PassEntry(
         2,
         "Fold constants and shapes, remove nodes without effect, and merge nodes; the results are equal bit by bit.",
-        "Trusts the declared shapes of inputs; reads and computes no constant of more than `max_bytes` bytes.",
+        "Trusts the declared shapes of inputs; reads and computes no constant of more than `max_bytes` bytes. "
+        "The sign of a NaN may change.",
     ),
     "TopologicalSort": PassEntry(0, "Sort the nodes so that each follows the nodes it uses.", "Changes only the form."),
 }

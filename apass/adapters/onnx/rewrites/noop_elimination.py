@@ -138,6 +138,13 @@ def _neutral(integer: float, floating: float | None, positions: Sequence[int]) -
     return rule
 
 
+def _power(node: ir.Node, context: Context) -> bool:
+    """Remove a power of floating-point numbers with the exponent 1."""
+    # onnxruntime computes powers of 64-bit integers in double.
+    base = context.facts.dtype(_first(node))
+    return base is not None and base.is_floating_point() and _neutral(1, 1.0, (1,))(node, context)
+
+
 def _keeps_shape(facts: Facts, constant: Array, other: ir.Value) -> bool:
     """Return whether broadcasting with a constant keeps the shape of a value."""
     if constant.ndim == 0:
@@ -256,7 +263,7 @@ NO_OPS: Final[Rules] = {
     "OptionalGetElement": (_optional_element,),
     "Or": (_neutral(False, None, (0, 1)),),
     "Pad": (_pad,),
-    "Pow": (_neutral(1, 1.0, (1,)),),
+    "Pow": (_power,),
     "ReduceMax": (_reduce,),
     "ReduceMean": (_reduce,),
     "ReduceMin": (_reduce,),

@@ -115,6 +115,11 @@ def test_expanded_operand_is_kept_if_scalars_differ() -> None:
             assert result == ["Abs", "Shape", "Expand", operator]
 
 
+def test_power_of_integers_is_kept() -> None:
+    # onnxruntime computes it in double, which cannot represent large integers.
+    assert unary("a = Pow(x, c) y = Neg(a)", "int64[2] x", "int64[2] y", "int64 c = {1}") == ["Pow", "Neg"]
+
+
 def test_where_is_kept_if_signs_of_zeros_matter() -> None:
     # onnxruntime keeps the sign of a zero of the third operand only.
     rows = [
