@@ -162,7 +162,8 @@ def _split_dims(attrs: Mapping[str, Any], before: Shape | None, dims: Dims) -> D
     count = attrs.get("num_outputs", 1)
     if count == 1 or dims is None or before is None:
         return dims
-    size = before[attrs.get("axis", 0)]
+    axis: int = attrs.get("axis", 0)
+    size = before[axis]
     return dims if isinstance(size, int) and -(size // -count) * (count - 1) < size else None
 
 
