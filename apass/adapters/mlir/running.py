@@ -223,9 +223,9 @@ class _Run:
 
     async def _whole(self, mod: MLIRModule, *, is_alone: bool = True) -> MLIRModule:
         """Return the module after the steps, which run in one process."""
-        # The bytecode is for the next pass, and the text for the code between. Bytecode has no name of a file, so text
-        # with locations is handed over as it is.
-        has_both = self.hands_over and is_alone and not mod.has_locations
+        # The bytecode is for the next pass, and the text for the code between. Text with locations or metadata is not
+        # accompanied: bytecode has no name of a file, and the text beside it has no external resources.
+        has_both = self.hands_over and is_alone and not (mod.has_locations or mod.has_metadata)
         steps = (*self.steps, NOTHING) if has_both else self.steps
         arguments = [f"--pass-pipeline={pipeline_text(steps)}", *print_arguments(mod)]
         if not is_alone and LOCAL_SCOPE not in arguments:

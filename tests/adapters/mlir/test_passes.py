@@ -128,3 +128,14 @@ async def test_passes_hand_bytecode_over() -> None:
     assert mod.text == mlir_opt(text, "builtin.module(canonicalize,cse,symbol-dce)")
     assert mod.bytecode.startswith(b"ML")
     assert pickle.loads(pickle.dumps(mod)).bytecode == mod.bytecode
+
+
+@pytest.mark.anyio
+async def test_passes_one_by_one_keep_external_resources() -> None:
+    text = (
+        "func.func @f() {\n  return\n}\n{-#\n  external_resources: {\n    mine: {\n      flag: true\n    }\n  }\n#-}\n"
+    )
+    mod = MLIRModule(text)
+    for name in ("canonicalize", "inline"):
+        mod = await apass.get_pass(f"mlir.{name}")(mod)
+    assert "external_resources" in (await apass.get_pass("mlir.strip-debuginfo")(mod)).text
