@@ -306,3 +306,29 @@ def test_process_that_dies_on_start_raises(anyio_backend: str, tmp_path: Path) -
     files = {"main.py": EXITS.replace("EXIT", "os._exit(3)")}
     status, _, error = output_of(tmp_path, files, "main.py", anyio_backend)
     assert (status, error.splitlines()[-1]) == (1, "anyio.BrokenWorkerProcess: the worker process died (exit status 3)")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="it kills the worker")
+def test_output_of_a_call_survives_its_worker(tmp_path: Path) -> None:
+    program = """
+import os, signal, sys
+import anyio
+from apass.concurrency.processes.pool import run_in_worker
+
+def work():
+    sys.stdout.write("no new line")
+    sys.stderr.buffer.write(b" and bytes")
+    return os.getpid()
+
+async def main():
+    os.kill(await run_in_worker(work), signal.SIGKILL)
+
+if __name__ == "__main__":
+    anyio.run(main)
+"""
+    path = tmp_path / "program.py"
+    path.write_text(program)
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True, env=buffered)
+    assert (done.stdout, done.stderr) == ("", "no new line and bytes")

@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from io import TextIOWrapper
@@ -100,6 +101,11 @@ def _respond(handler: Callable[..., object], request: bytes) -> bytes:
         return pickle.dumps((True, result), pickle.HIGHEST_PROTOCOL)
     except Exception as error:  # pickle propagates any error of the objects
         return _failure(error)
+    finally:
+        # The process may be killed after its response.
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError, AttributeError):  # closed or replaced by the function
+                stream.flush()
 
 
 def _failure(error: Exception) -> bytes:
