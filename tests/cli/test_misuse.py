@@ -116,8 +116,8 @@ def test_usage_errors_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (["opt", "m.onnx", "--deadline", "10s"], "--deadline must be a number of seconds, got '10s'"),
         (["opt", "m.onnx", "--timing=jsn"], "--timing must be tree, list or json, got 'jsn'; did you mean 'json'?"),
         (
-            ["opt", "m.onnx", "--verify", "alwys"],
-            "--verify must be off, changed or always, got 'alwys'; did you mean 'always'?",
+            ["opt", "m.onnx", "--verify", "alwayz"],
+            "--verify must be off, changed or always, got 'alwayz'; did you mean 'always'?",
         ),
         (
             ["opt", "m.onnx", "--verify-outputs", "ech"],
