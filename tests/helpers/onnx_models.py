@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx_ir as ir
+import pytest
 
 import apass
 from apass.adapters.onnx import ADAPTER
@@ -28,6 +29,18 @@ def proto_of(graph: str, *functions: str) -> onnx.ModelProto:
 def model_of(graph: str, *functions: str) -> ir.Model:
     """Return the model of `proto_of` as an onnx_ir model."""
     return ir.from_proto(proto_of(graph, *functions))
+
+
+def onnxruntime_session(model: bytes) -> Any:
+    """Return a session of onnxruntime that optimizes nothing.
+
+    onnxruntime raises an error if it does not support the model.
+    """
+    runtime: Any = pytest.importorskip("onnxruntime")
+    options = runtime.SessionOptions()
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    return runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 def relu(name: str = "g") -> ir.Model:

@@ -15,7 +15,7 @@ from apass.adapters.onnx import ADAPTER
 from apass.adapters.onnx.outputs import evaluate
 from apass.adapters.onnx.rewrites import SimplifyPass
 from tests.helpers.amounts import amount
-from tests.helpers.onnx_models import run
+from tests.helpers.onnx_models import onnxruntime_session, run
 
 FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, 3.25, -7.0, 1e30, float("inf"), float("-inf"), float("nan")]
 INTEGERS = [0, 1, -1, 2, 3, 127, -128, 2**31 - 1]
@@ -194,12 +194,8 @@ def same(first: Any, second: Any) -> bool:
 
 def run_onnxruntime(model: bytes, inputs: dict[str, Any]) -> list[Any] | None:
     """Return the outputs in onnxruntime, or None if it does not support the model."""
-    runtime: Any = pytest.importorskip("onnxruntime")
-    options = runtime.SessionOptions()
-    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
     try:
-        session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        session = onnxruntime_session(model)
         return list(session.run(None, {entry.name: inputs[entry.name] for entry in session.get_inputs()}))
     except Exception:
         return None

@@ -1,16 +1,13 @@
 """Shapes from onnx's inference functions, compared with onnxruntime."""
 
-from typing import Any
-
 import numpy as np
 import onnx
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apass.adapters.onnx.rewrites.facts import Facts, Shape
 from tests.helpers.amounts import amount
-from tests.helpers.onnx_models import model_of
+from tests.helpers.onnx_models import model_of, onnxruntime_session
 from tests.helpers.rows import row
 
 
@@ -25,13 +22,9 @@ def inferred(graph: str) -> list[Shape | None]:
 
 def computed(graph: str, shape: tuple[int, ...]) -> tuple[int, ...] | None:
     """Return the shape of the output in onnxruntime, or None if it rejects the model."""
-    runtime: Any = pytest.importorskip("onnxruntime")
-    options = runtime.SessionOptions()
-    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
     data = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> {graph}').SerializeToString()
     try:
-        session = runtime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+        session = onnxruntime_session(data)
         return tuple(session.run(None, {"x": np.ones(shape, np.float32)})[0].shape)
     except Exception:
         return None

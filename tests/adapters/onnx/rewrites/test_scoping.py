@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
@@ -13,6 +12,7 @@ from onnx.numpy_helper import from_array
 import apass
 from apass.adapters.onnx import ADAPTER, model_from_bytes
 from tests.helpers.amounts import amount
+from tests.helpers.onnx_models import onnxruntime_session
 
 NAMES = ["a", "b", "c", "d"]
 SIDES = ["then", "else"]
@@ -55,12 +55,8 @@ def graphs(draw: st.DrawFn, output: str, visible: tuple[str, ...] = ()) -> onnx.
 
 def outputs(model: bytes) -> list[Any] | None:
     """Return the outputs in onnxruntime for both flags; None if it rejects the model."""
-    runtime: Any = pytest.importorskip("onnxruntime")
-    options = runtime.SessionOptions()
-    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
     try:
-        session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        session = onnxruntime_session(model)
     except Exception:
         return None
     x = np.array([-0.0, 3.0], np.float32)
