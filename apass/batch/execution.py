@@ -2,22 +2,19 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import anyio
 
 from apass.core.adapter import ModT
 from apass.core.context import PassContext, current_scope, limited_to
-from apass.core.deadline import TimeLimit
+from apass.core.deadline import LATE_SECONDS, TimeLimit
 from apass.core.executor import ExecutorChoice, executor_in_force
 from apass.core.portable import check_portable
 from apass.passes.base import Pass
 from apass.runner.error_policy import with_deadline
 
 __all__ = ["ContinuesPipelines", "module_runner"]
-
-LATE_SECONDS: Final = 1.0
-"""Seconds after the time limit of a module until work outside of its passes is cancelled."""
 
 
 @runtime_checkable

@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Self
+from typing import Final, Self
 
 from apass.errors import BudgetExceededError, PassTimeoutError
 
-__all__ = ["Deadline", "TimeLimit", "earlier"]
+__all__ = ["LATE_SECONDS", "Deadline", "TimeLimit", "earlier"]
+
+LATE_SECONDS: Final = 1.0
+"""Seconds after the time limit of a module in which its pass can still fail by itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from apass.concurrency.backend import backend_name
 from apass.concurrency.limits import Slots
 from apass.core.adapter import adapter_for, extract_into, run_in_thread_if_safe
 from apass.core.context import PassContext, current_scope, waiting_for
+from apass.core.deadline import LATE_SECONDS
 from apass.core.places import LIBRARIES, OWN
 from apass.core.portable import Delegates, check_portable
 from apass.core.run import Run, current_run
@@ -28,7 +29,7 @@ from apass.executors.batching import Batches, Done
 from apass.executors.messages import ModuleMessage, pack_bodies, pack_call, pack_module, pack_pass
 from apass.executors.pickling import dumps, loads
 from apass.executors.trail import trail_file
-from apass.executors.worker import LATE_SECONDS, SAME, Answer, Reply, Request, transform_message
+from apass.executors.worker import SAME, Answer, Reply, Request, transform_message
 from apass.passes.base import Pass
 from apass.util.checks import is_count, is_seconds
 

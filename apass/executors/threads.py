@@ -17,6 +17,7 @@ from apass.concurrency.limits import NO_LIMIT, Slots, usable_cores
 from apass.core.adapter import adapter_for
 from apass.core.analysis_manager import give
 from apass.core.context import PassContext, waiting_for
+from apass.core.deadline import LATE_SECONDS
 from apass.core.executor import STOPPED, Executor
 from apass.core.portable import Delegates, check_portable, records_of
 from apass.core.run import RUN, RunCursor, current_module_name, standing_cursor
@@ -24,7 +25,7 @@ from apass.errors import ExecutorError, PassTimeoutError
 from apass.executors.batching import Batches, Done
 from apass.executors.messages import store_for_worker
 from apass.executors.remote import record_passes
-from apass.executors.worker import LATE_SECONDS, call_transform, check_plain, run_whole_pass
+from apass.executors.worker import call_transform, check_plain, run_whole_pass
 from apass.passes.base import Pass
 from apass.util.checks import is_count
 

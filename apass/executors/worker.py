@@ -40,7 +40,6 @@ from apass.executors.trail import Trail
 from apass.runner.busy_passes import BusyPasses
 
 __all__ = [
-    "LATE_SECONDS",
     "SAME",
     "Answer",
     "Emitted",
@@ -55,8 +54,6 @@ __all__ = [
     "transform_message",
 ]
 
-LATE_SECONDS: Final = 1.0
-"""Seconds after the time limit of a module in which its pass can fail by itself."""
 POLL_SECONDS: Final = 0.05
 """Interval at which a whole pass checks whether its run was stopped."""
 OPEN_RUNS: Final = 8
