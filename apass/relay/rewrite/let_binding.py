@@ -88,7 +88,8 @@ class LetBinder(ExprMutator):
     """Binds expressions to variables in their home scopes.
 
     The binding comes just before the first use in that scope. Variables that a Let binds stay bound. As in TVM, `x` is
-    replaced by `y` after `let y = x`.
+    replaced by `y` after `let y = x`. This holds also for the variable of an expression that was bound before, where
+    TVM replaces it only if the pass is applied again.
     """
 
     def __init__(
@@ -118,6 +119,7 @@ class LetBinder(ExprMutator):
         self._homes = home_scopes(self._outermost, self._order, atoms, self._open)
         self._named: dict[Expr, Let] = {}
         self._done: set[Let] = set()
+        self._variables: dict[Expr, Var] = {}
         self._aliases: dict[Expr, list[tuple[LetScope, Var]]] = {}
 
     def bind(self, is_bound: Callable[[Expr], bool]) -> Expr:
@@ -173,8 +175,8 @@ class LetBinder(ExprMutator):
             scope = self._parts[let][0] if let in self._parts else self._homes[let]
             value = self._visit_in(scope, let.value)
             scope.bind(let.var, value, let)
-            if type(let.value) is Var:
-                # That of the new value: of two Lets of `x`, the second one is `let z = y`, so that `y` is `z` after it.
+            if type(value) is Var:
+                # Of the new value: of two Lets of `x`, the second one is `let z = y`, so that `y` is `z` after it.
                 self._aliases.setdefault(value, []).append((scope, let.var))
         if let in self._named and not self._has_let_scopes:
             self._name(let.body, self._named.pop(let))
@@ -190,10 +192,12 @@ class LetBinder(ExprMutator):
         self._use_aliases(scope, node.children)
         new = self._rebuild(node)
         let = self._named.pop(node, None)
+        if let is None and not is_bound(node):
+            return new
         if let is not None:
             self._done.add(let)
-            return scope.bind(let.var, new, let)
-        return scope.bind(Var("x"), new) if is_bound(node) else new
+        variable = self._variables[node] = scope.bind(Var("x") if let is None else let.var, new, let)
+        return variable
 
     def _rebuild(self, node: Expr) -> Expr:
         """Return a node with its rewritten children; the same node if they are unchanged."""
@@ -234,11 +238,13 @@ class LetBinder(ExprMutator):
         return self.visit(expr)
 
     def _use_aliases(self, scope: LetScope, exprs: Iterable[Expr]) -> None:
-        """Map variables to the ones that Lets around or in a scope bound to them."""
+        """Map variables, and bound expressions, to the variables that Lets around or in a scope bind to them."""
         if self._aliases:
-            for var in filter(self._aliases.__contains__, exprs):
-                found: Expr | None = var
+            for expr in exprs:
+                found: Expr | None = self._variables.get(expr, expr)
+                if found not in self._aliases:
+                    continue
                 while found is not None:
-                    self.memo_map[var] = found
+                    self.memo_map[expr] = found
                     aliases = self._aliases.get(found, ())
                     found = next((alias for outer, alias in aliases if scope.is_in(outer)), None)

@@ -79,6 +79,19 @@ def test_anf_keeps_atoms_and_existing_lets() -> None:
     assert_becomes(to_a_normal_form(body), lets((A, X), (B, exp(A)), (C, Call(GlobalVar("f"), [B])), C))
 
 
+def test_anf_uses_second_variable_of_bound_value() -> None:
+    shared = exp(X)
+    body = lets((A, negative(shared)), (B, shared), Tuple([B, shared]))
+    once = to_a_normal_form(body)
+    assert_becomes(once, lets((C, exp(X)), (A, negative(C)), (B, C), (D, Tuple([B, B])), D))
+    assert to_a_normal_form(once) is once
+    branches = If(CONDITION, lets((B, shared), Tuple([B, shared])), shared)
+    once = to_a_normal_form(Tuple([shared, branches]))
+    branches = If(CONDITION, lets((B, C), (D, Tuple([B, B])), D), C)
+    assert_becomes(once, lets((C, exp(X)), (A, branches), (E, Tuple([C, A])), E))
+    assert to_a_normal_form(once) is once
+
+
 def test_anf_moves_let_out_of_let_value() -> None:
     inner = lets((A, exp(X)), negative(A))
     assert_becomes(to_a_normal_form(lets((B, inner), B)), lets((A, exp(X)), (B, negative(A)), B))
