@@ -380,7 +380,8 @@ class Optimizer:
                 accepted.append(await self._accept(live, blob))
                 self._refuses = False
             except Exception as error:
-                if isinstance(error, JobsUnavailableError):
+                # Jobs that are accepted run, though the disk has no room for another one.
+                if isinstance(error, JobsUnavailableError) and not error.is_full:
                     self._dispatcher.health.note_failure(error)
                 accepted.append(error)
                 self._refuses = isinstance(error, JobsUnavailableError)

@@ -39,9 +39,10 @@ _FULL: Final = "53100"
 """The code of PostgreSQL for a full disk."""
 
 RESERVE: Final = 20 << 20
-"""Bytes that a SQLite store keeps for removals on a full disk.
+"""Bytes that a SQLite store keeps for a full disk.
 
-The log has 4,000 pages of 4 KiB before SQLite copies them into the file, and that may grow by as much.
+SQLite appends changes to its log before they free anything. The log has 4,000 pages of 4 KiB and one transaction before
+SQLite copies them into the file, and that may grow by as much.
 """
 
 LEAST_RESERVE: Final = 1 << 20
@@ -128,10 +129,10 @@ class Database:
             self._open()
         except JobsUnavailableError as error:
             # Even to start on a full disk, SQLite needs space.
-            if not error.is_full or self.is_shared or not self._file.release_reserve():
+            if self.is_shared or not error.is_full or not self._file.release_reserve():
                 raise
             self._open()
-            self._file.keep_reserve()
+            self._renew_reserve()
 
     def _open(self) -> None:
         if self.is_shared:
@@ -175,9 +176,10 @@ class Database:
         except JobsUnavailableError as error:
             if self.is_shared or not error.is_full:
                 raise
-        # What the log of SQLite contains may fit in the file, of which removed jobs have left pages free.
         with suppress(JobsUnavailableError), self._plain_errors():
-            self._file.empty_log()
+            # Of the file, removed jobs have left pages free. Otherwise it has to grow before the log becomes smaller.
+            if not self._file.empty_log() and self._file.release_reserve():
+                self._renew_reserve()
         return self._write(function, kind)
 
     def _write(self, function: Callable[[Connection], R], kind: str) -> R:
@@ -194,9 +196,8 @@ class Database:
     def write_reserved(self, function: Callable[[Connection], R], *, is_removal: bool) -> R:
         """Call a function that must succeed on a full disk.
 
-        It starts a server, or removes rows.
-        SQLite appends changes to its log before they free anything. On a full disk, a reserve gives it room. The
-        changes survive the end of the process, and need not survive a loss of power.
+        It starts or closes a server, or removes rows. The reserve gives it room. The changes survive the end of the
+        process, and need not survive a loss of power.
 
         Parameters:
             function: gets a connection.
@@ -218,9 +219,35 @@ class Database:
         try:
             return self.write(function, is_durable=False)
         finally:
-            with suppress(JobsUnavailableError), self._plain_errors():
-                self._file.empty_log()
-            self._file.keep_reserve()
+            self._renew_reserve()
+
+    def _renew_reserve(self) -> None:
+        """Keep a reserve again, of the space that the last one gave to the log."""
+        with suppress(JobsUnavailableError), self._plain_errors():
+            self._file.empty_log()
+        self._file.keep_reserve(part=1.0)
+
+    def check_room(self, size: int) -> None:
+        """Raise JobsUnavailableError if the disk has no room for jobs.
+
+        The disk of a PostgreSQL server is unknown.
+
+        Parameters:
+            size: bytes of the new jobs, and of the results of all jobs that have not ended.
+
+        """
+        if self.is_shared or self._file.room() >= size:
+            return
+        with suppress(JobsUnavailableError), self._plain_errors():
+            self._file.empty_log()
+            if self._file.room() + self._file.free_pages() >= size:
+                return
+        self._file.keep_reserve()
+        raise JobsUnavailableError(
+            f"{self.label} cannot be used: the disk is full (the job, and the results of those that wait, may need "
+            f"{size / (1 << 20):.1f} MiB); free some space, or remove jobs",
+            is_full=True,
+        )
 
     def read(self, functions: Sequence[Callable[[Connection], R]]) -> Sequence[R | BaseException]:
         """Call functions that read, and return the result or the error of each."""
@@ -389,11 +416,27 @@ class _SqliteFile:
             return shutil.disk_usage(self.path.parent).free < SHARED_BYTES
         return False
 
-    def keep_reserve(self) -> None:
-        """Create a file that occupies space, if the disk has room for it."""
+    def room(self) -> int:
+        """Return how many bytes of the disk are free for jobs."""
+        free = shutil.disk_usage(self.path.parent).free
+        return free if self._reserve.exists() else free - _reserve_size(free)
+
+    def free_pages(self) -> int:
+        """Return how many bytes of the file are free for jobs."""
+        with closing(self._raw("ro")) as connection:
+            (count,) = connection.execute("PRAGMA freelist_count").fetchone()
+            (size,) = connection.execute("PRAGMA page_size").fetchone()
+        return int(count * size)
+
+    def keep_reserve(self, part: float = 0.5) -> None:
+        """Create a file that occupies space, if the disk has room for it.
+
+        Parameters:
+            part: the part of the free space that it may occupy.
+
+        """
         with suppress(OSError):
-            # The other half is for jobs that run.
-            size = min(RESERVE, shutil.disk_usage(self.path.parent).free // 2)
+            size = _reserve_size(shutil.disk_usage(self.path.parent).free, part)
             if size >= LEAST_RESERVE and not self._reserve.exists():
                 # Another thread may do the same.
                 with self._reserve.open("xb") as file:
@@ -412,10 +455,19 @@ class _SqliteFile:
             return False
         return True
 
-    def empty_log(self) -> None:
-        """Copy the log of SQLite into the file, and free its space."""
+    def empty_log(self) -> bool:
+        """Copy the log of SQLite into the file, and free its space.
+
+        Return whether that was possible.
+        """
         with closing(self._raw("rw")) as connection:
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            try:
+                (is_blocked, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            except sqlite3.OperationalError as error:
+                if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_FULL:
+                    raise
+                return False
+        return not is_blocked
 
     def look_for_damage(self, label: str) -> None:
         """Raise JobsUnavailableError if a table or an index is damaged.
@@ -537,6 +589,11 @@ def _close_inherited() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_close_inherited)
+
+
+def _reserve_size(free: int, part: float = 0.5) -> int:
+    """Return how many bytes of the free ones a reserve is to occupy."""
+    return min(RESERVE, int(free * part))
 
 
 def _begin(connection: Connection) -> None:

@@ -1,7 +1,7 @@
 """`SqlJobStore`: jobs in a SQLite file, or in a PostgreSQL database."""
 
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -62,6 +62,9 @@ _GROUP: Final = 256
 _GROUP_BYTES: Final = 4 * LARGE
 """Bytes of blobs in one transaction."""
 
+_JOB_BYTES: Final = 16 << 10
+"""Bytes of a job without its model and its result: the record, the events and the report."""
+
 _FIND: Final = select(JOBS.c.id, JOBS.c.record).where(JOBS.c.id == bindparam("job"))
 _FIND_DONE: Final = (
     select(JOBS.c.id, JOBS.c.record)
@@ -112,8 +115,10 @@ class SqlJobStore:
 
     Concurrent calls share transactions. Models and results are stored in chunks, so that memory stays bounded.
 
-    To remove jobs from a full disk, SQLite needs space. The file `NAME.reserve` keeps 20 MiB for that, if the disk has
-    room. It is created when the store has 16 MiB, or when jobs are first removed or expire.
+    On a full disk, SQLite needs space to start, to remove jobs and to empty its log. The file `NAME.reserve` keeps
+    20 MiB for that, if the disk has room. It is created when the store has 16 MiB, when jobs are first removed or
+    expire, or when a job is refused. That happens if the disk has no room for its result beside those of the accepted
+    jobs.
 
     Chunks of blobs, records and events have digests. A damaged blob counts as missing, with a StoreWarning: a result is
     computed again for the next job, and a job whose model is damaged fails. A job whose record is damaged costs a
@@ -160,8 +165,8 @@ class SqlJobStore:
         """Seconds between two calls of `sync`; None for SQLite."""
         self._lease = lease_seconds
         self._server = ""
-        self._known: set[str] = set()
-        """The unfinished jobs of this server, for `sync`. Only the thread that writes uses it."""
+        self._known: dict[str, int] = {}
+        """The unfinished jobs of this server, with the sizes of their models. Only the thread that writes uses it."""
         self._reported: set[str] = set()
         """The jobs whose cancellation `sync` has returned."""
         self._withdrawn: set[str] = set()
@@ -207,8 +212,7 @@ class SqlJobStore:
         except BaseException:
             self._database.close()
             raise
-        self._known.update(job_id for job_id, _ in rows)
-        return self._parsed(rows)
+        return self._adopted(rows)
 
     def _take(self, connection: Connection) -> Sequence[tuple[str, str]]:
         extend_lease(connection, self._server, self._lease)
@@ -229,7 +233,8 @@ class SqlJobStore:
         if not self._database.is_open:
             return
         try:
-            self._database.write(partial(release_jobs, server=self._server, label=self._database.label))
+            release = partial(release_jobs, server=self._server, label=self._database.label)
+            self._database.write_reserved(release, is_removal=False)
         except JobsUnavailableError as error:
             warnings.warn(f"jobs were not given back: {error}", StoreWarning, 2)
         finally:
@@ -441,9 +446,14 @@ class SqlJobStore:
         An error of one does not affect the others.
         """
         ready: list[Addition | Change] = []
+        size = sum(self._known.values()) + _JOB_BYTES * len(self._known)
         for unit in units:
             try:
                 unit.prepare(self._server)
+                if isinstance(unit, Addition):
+                    # A job that is accepted without room for its result could not end.
+                    self._database.check_room(size + (more := _needed_bytes(unit)))
+                    size += more
             except Exception as error:
                 outcomes[unit] = error
             else:
@@ -481,10 +491,10 @@ class SqlJobStore:
         """Record which jobs this server has, after a transaction."""
         if isinstance(unit, Change):
             if outcome is False or (outcome is True and unit.change.job.ended):
-                self._known.discard(unit.change.job.id)
+                self._known.pop(unit.change.job.id, None)
         elif outcome is unit.job:
             if not outcome.ended:
-                self._known.add(outcome.id)
+                self._known[outcome.id] = outcome.model_size
             if isinstance(unit, _Add):
                 unit.is_stored = True
                 if unit.is_cancelled:
@@ -495,26 +505,38 @@ class SqlJobStore:
         ids = tuple(self._withdrawn)
         if ids:
             self._database.write(partial(withdraw_jobs, ids=ids, server=self._server), is_durable=False)
-            self._known.difference_update(ids)
+            self._forget(ids)
             self._withdrawn.difference_update(ids)
 
     def _sync(self) -> StoreSync:
         own, rows = self._database.write(self._exchange)
-        lost = sorted(self._known - own.keys())
-        self._known.difference_update(lost)
-        self._known.update(job_id for job_id, _ in rows)
+        lost = sorted(self._known.keys() - own.keys())
+        self._forget(lost)
+        jobs = self._adopted(rows)
         cancelled = [job_id for job_id, is_cancelled in own.items() if is_cancelled and job_id not in self._reported]
         self._reported.intersection_update(own)
         self._reported.update(cancelled)
-        return StoreSync(cancelled, lost, self._parsed(rows))
+        return StoreSync(cancelled, lost, jobs)
 
     def _exchange(self, connection: Connection) -> tuple[Mapping[str, bool], Sequence[tuple[str, str]]]:
         extend_lease(connection, self._server, self._lease)
         own = own_jobs(connection, self._server)
         # If the connection is lost during a commit, `add` raises an error although the job may be stored.
-        unknown = sorted(own.keys() - self._known)
+        unknown = sorted(own.keys() - self._known.keys())
         rows = [*records_of(connection, unknown)] if unknown else []
         return own, [*rows, *adopt_jobs(connection, self._server)]
+
+    def _adopted(self, rows: Sequence[tuple[str, str]]) -> Sequence[JobRecord]:
+        """Note that this server has some jobs; return their records."""
+        jobs = self._parsed(rows)
+        # A job with a damaged record, too: it is not new at the next `sync`.
+        self._known.update((job_id, 0) for job_id, _ in rows)
+        self._known.update((job.id, job.model_size) for job in jobs)
+        return jobs
+
+    def _forget(self, ids: Iterable[str]) -> None:
+        for job_id in ids:
+            self._known.pop(job_id, None)
 
     def _parsed(self, rows: Sequence[tuple[str, str]]) -> Sequence[JobRecord]:
         """Return the records of rows without those that are damaged."""
@@ -574,6 +596,15 @@ def _request_cancel(job_id: str, connection: Connection) -> bool:
 
 def _digests(unit: Addition | Change) -> Collection[str]:
     return (unit.model.blob.digest,) if isinstance(unit, Addition) else unit.blobs.keys()
+
+
+def _needed_bytes(new: Addition) -> int:
+    """Return about how many bytes a job will need.
+
+    Its model may be stored already.
+    """
+    model = new.model.blob.size if new.model.body is None else 0
+    return _JOB_BYTES + model + (0 if new.job.ended else new.job.model_size)
 
 
 def _groups(units: Sequence[Addition | Change]) -> Iterator[Sequence[Addition | Change]]:

@@ -192,16 +192,16 @@ async def test_next_process_gets_unfinished_jobs(tmp_path: Path) -> None:
     await first.close()
 
 
-async def add_until_error(store: SqlJobStore, jobs: list[JobRecord]) -> None:
-    """Add jobs; the last one is that of the error."""
+async def add_until_error(store: SqlJobStore, jobs: list[JobRecord], size: int = 50_000) -> None:
+    """Add jobs with models of a size; the last one is that of the error."""
     while True:
-        model = disk_model(len(jobs))
+        model = disk_model(len(jobs), size)
         jobs.append(new_job(model))
         await store.add(jobs[-1], model)
 
 
-def disk_model(number: int) -> Blob:
-    return Blob.of(Random(number).randbytes(50_000))
+def disk_model(number: int, size: int = 50_000) -> Blob:
+    return Blob.of(Random(number).randbytes(size))
 
 
 @in_thread
@@ -271,8 +271,39 @@ async def test_store_with_reserve_opens_on_full_disk(tmp_path: Path) -> None:
             fill(folder / f"filler{number}")
             async with opened(lambda: SqlJobStore(path)) as store:
                 assert await states_of(store, [kept]) == [JobState.QUEUED]
-                # The other half of the space is for jobs.
-                await store.add(new_job(MODEL), MODEL)
+                with pytest.raises(JobsUnavailableError, match="the disk is full") as caught:
+                    await store.add(new_job(MODEL), MODEL)
+                assert caught.value.is_full
+                assert str(caught.value).endswith("free some space, or remove jobs")
+
+
+@pytest.mark.slow
+@in_thread
+async def test_every_accepted_job_has_room_for_its_result(tmp_path: Path) -> None:
+    with tiny_disk(tmp_path / "disk", 60_000) as folder:
+        path, filler = folder / "jobs.db", folder / "filler"
+        jobs: list[JobRecord] = []
+        async with opened(lambda: SqlJobStore(path)) as store:
+            with pytest.raises(JobsUnavailableError, match="the disk is full"):
+                await add_until_error(store, jobs, 800_000)
+            refused = jobs.pop()
+            fill(filler)
+            # The log of SQLite fills the rest, and has to become smaller.
+            with suppress(JobsUnavailableError):
+                for job in jobs * 20:
+                    await store.update([running(job)])
+        async with opened(lambda: SqlJobStore(path)) as store:
+            assert await unfinished(store) == [job.id for job in jobs]
+            with pytest.raises(JobsUnavailableError, match="the disk is full"):
+                await store.add(refused, MODEL)
+            filler.unlink()
+            assert len(jobs) > 10
+            for job in jobs:
+                assert await store.update([done(job, Blob.of(os.urandom(800_000)))]) == [True]
+            for job in jobs[:5]:
+                assert await store.remove(job.id)
+            await store.add(refused, MODEL)
+        assert path.with_name("jobs.db.reserve").stat().st_size == 20 << 20
 
 
 def fill(path: Path) -> None:
