@@ -238,7 +238,10 @@ class LetBinder(ExprMutator):
         return self.visit(expr)
 
     def _use_aliases(self, scope: LetScope, exprs: Iterable[Expr]) -> None:
-        """Map variables, and bound expressions, to the variables that Lets around or in a scope bind to them."""
+        """Map variables and bound expressions to their latest variables.
+
+        Lets around or in a scope bind these.
+        """
         if self._aliases:
             for expr in exprs:
                 found: Expr | None = self._variables.get(expr, expr)
