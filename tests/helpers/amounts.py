@@ -2,6 +2,8 @@
 
 A test states the amount of a deep run, which has hours. The profile of Hypothesis gives the share that a run takes of
 all amounts: `pytest --hypothesis-profile=deep` takes all, and the suite a sixth, or the share that a test states.
+
+The suite takes the same examples in each run, so that it does not fail by luck; deep runs take new ones.
 """
 
 from collections.abc import Sequence
@@ -24,8 +26,9 @@ def load_profiles() -> None:
     """Register the profiles of Hypothesis, and choose the one of the suite."""
     # The time of an example depends on the machine more than on the code.
     slow = [HealthCheck.too_slow]
-    settings.register_profile("suite", deadline=None, max_examples=_SUITE, suppress_health_check=slow)
-    settings.register_profile("deep", settings.get_profile("suite"), max_examples=_DEEP)
+    shared = settings(deadline=None, suppress_health_check=slow)
+    settings.register_profile("suite", shared, max_examples=_SUITE, derandomize=True)
+    settings.register_profile("deep", shared, max_examples=_DEEP, derandomize=False)
     settings.load_profile("suite")
 
 
