@@ -3,6 +3,7 @@
 import sqlite3
 from collections import Counter
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,16 @@ async def test_job_that_cannot_be_stored_is_refused(method: str) -> None:
         assert await job.result() == {"f": 2}
         assert (optimizer.status().error, optimizer.status().accepts) == (None, True)
     assert final_states(store) == {JobState.DONE: 1}
+
+
+async def test_job_without_room_does_not_stop_others() -> None:
+    store = FaultyStore()
+    store.error = partial(JobsUnavailableError, is_full=True)
+    async with Optimizer({"add": add(1)}, store=store) as optimizer:
+        store.before = {"add"}
+        with pytest.raises(JobsUnavailableError, match="add fails"):
+            await optimizer.submit({"f": 1}, pipeline="add", options=PLAIN)
+        assert (optimizer.status().error, optimizer.status().accepts) == (None, False)
 
 
 @pytest.mark.filterwarnings("ignore:jobs were not given back")
