@@ -49,7 +49,7 @@ class VerifyOutputsInstrument:
     ...     apass.run(Double, mod, context=apass.PassContext(instruments=[VerifyOutputsInstrument()]))
     ... except apass.OutputsChangedError as error:
     ...     print(str(error).splitlines()[0])
-    pass 'Double' changed the outputs: the result differs in 2 of 2 elements
+    pass 'Double' changed the outputs: the result differs by up to 1 in 2 of 2 elements, where magnitudes reach 2
 
     """
 

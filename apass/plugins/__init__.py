@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from apass.core.executor import in_executor
     from apass.core.outside import Outside, reviewed
     from apass.external.solver import NotEncodedError, counterexample, prove_in_worker
+    from apass.util.array_difference import ArrayDifference, array_difference
     from apass.util.dull_outputs import changed_input, dull_outputs
     from apass.util.files import PartFile, Prepared, write_whole
     from apass.util.late_modules import imported_late
@@ -35,6 +36,7 @@ else:
             "apass.core.executor": ["in_executor"],
             "apass.core.outside": ["Outside", "reviewed"],
             "apass.external.solver": ["NotEncodedError", "counterexample", "prove_in_worker"],
+            "apass.util.array_difference": ["ArrayDifference", "array_difference"],
             "apass.util.dull_outputs": ["changed_input", "dull_outputs"],
             "apass.util.files": ["PartFile", "Prepared", "write_whole"],
             "apass.util.late_modules": ["imported_late"],
@@ -45,6 +47,7 @@ else:
 
 __all__ = [
     "NO_LIMIT",
+    "ArrayDifference",
     "Draft",
     "NotEncodedError",
     "OtherInputs",
@@ -52,6 +55,7 @@ __all__ = [
     "PartFile",
     "Prepared",
     "Slots",
+    "array_difference",
     "call_in_worker",
     "can_merge_passes",
     "changed_input",

@@ -38,5 +38,6 @@ def test_networks_are_imported_with_types() -> None:
 def test_changed_network_is_reported() -> None:
     message = difference(np.zeros(3, np.float32), np.ones(3, np.float32))
     assert line(Verdict("net", 5, 4, message)) == (
-        "net                          5 calls,     4 after   the result differs by up to 1 where magnitudes reach 0"
+        "net                          5 calls,     4 after   "
+        "the result differs by up to 1 in 3 of 3 elements, where magnitudes reach 1"
     )

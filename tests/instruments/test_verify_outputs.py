@@ -48,7 +48,8 @@ async def message(pass_: apass.Pass[Any], mod: Any, *instruments: object) -> str
 async def test_error_names_first_pass_and_changes() -> None:
     text = await message(apass.Sequential([Swap, Subtract, Swap]), sum_of_two())
     assert text == (
-        "pass 'Subtract' changed the outputs: the result differs by up to 0.264 where magnitudes reach 0.766\n"
+        "pass 'Subtract' changed the outputs: "
+        "the result differs by up to 0.264 in 2 of 2 elements, where magnitudes reach 0.766\n"
         "changes:\n"
         "@@ -1,3 +1,3 @@ main\n"
         " def @main(%x: Tensor[(2), float32], %y: Tensor[(2), float32]) {\n"

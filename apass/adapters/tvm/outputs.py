@@ -15,6 +15,7 @@ from apass.adapters.tvm.library import BaseFunc, IRModule, short_reason, tvm
 from apass.concurrency.processes.pool import call_in_worker
 from apass.core.ir_plugin import Comparison
 from apass.errors import AdapterError, VerifyError
+from apass.util.array_difference import array_difference
 from apass.util.dull_outputs import changed_input, dull_outputs
 from apass.util.other_inputs import OtherInputs
 
@@ -35,7 +36,7 @@ _EQUAL: Final = "outputs equal"
 """The start of the description of equal outputs."""
 
 TOLERANCE: Final[dict[str, tuple[float, float]]] = {"float64": (1e-6, 1e-9), "float32": (1e-4, 1e-5)}
-"""The relative and the absolute tolerance by type; those of other floats are 0.02, and those of integers 0."""
+"""The tolerances by type, relative to an element and to the largest one. Those of other floats are 0.02."""
 
 
 async def compare_outputs(before: IRModule, after: IRModule) -> Comparison:
@@ -224,12 +225,8 @@ def _difference(left: list[Any], right: list[Any]) -> str:
     for index, (one, two) in enumerate(zip(left, right, strict=True)):
         if one.shape != two.shape or one.dtype != two.dtype:
             return f"array {index} is {two.dtype}{list(two.shape)}, expected {one.dtype}{list(one.shape)}"
-        is_float = np.issubdtype(one.dtype, np.floating)
-        rtol, atol = TOLERANCE.get(str(one.dtype), (0.02, 0.02)) if is_float else (0.0, 0.0)
-        expected, actual = one.astype("float64"), two.astype("float64")
-        # A sum in another order is as inexact as its largest terms.
-        scale = float(np.max(np.abs(expected), initial=0.0, where=np.isfinite(expected)))
-        if not np.allclose(expected, actual, rtol, atol * max(scale, 1e-6), equal_nan=is_float):
-            most = np.nanmax(np.abs(expected - actual))
-            return f"array {index} by up to {most:.3g}, where magnitudes reach {scale:.3g}"
+        rtol, share = TOLERANCE.get(str(one.dtype), (0.02, 0.02))
+        found = array_difference(one, two, rtol=rtol, share=share, atol=share * 1e-6)
+        if found is not None and not found.is_near:
+            return f"array {index} {found.text}"
     return ""

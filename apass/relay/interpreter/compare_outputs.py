@@ -9,6 +9,7 @@ from apass.relay.interpreter.evaluate import Value
 from apass.relay.ir.function import Function
 from apass.relay.ir.ndarray import Array
 from apass.relay.ir.ty import TensorType, TupleType, Type
+from apass.util.array_difference import array_difference
 from apass.util.dull_outputs import changed_input
 
 __all__ = ["Argument", "arrays_of", "changed_argument", "difference", "random_arguments"]
@@ -90,16 +91,8 @@ def _differences(name: str, left: Value, right: Value) -> Iterator[str]:
 def _array_differences(name: str, left: Array, right: Array) -> Iterator[str]:
     if (left.shape, left.dtype) != (right.shape, right.dtype):
         yield f"{name} is {right.dtype}{list(right.shape)}, not {left.dtype}{list(left.shape)}"
-    elif left.dtype.kind == "f":
-        expected, actual = left.astype(np.float64), right.astype(np.float64)
-        scale = float(np.max(np.abs(expected), initial=0.0, where=np.isfinite(expected)))
+    else:
         tolerance = TOLERANCES.get(str(left.dtype), 0.0)
-        missing = np.isnan(expected) != np.isnan(actual)
-        if missing.any():
-            yield f"{name} is NaN in {int(missing.sum())} of {left.size} elements before or after only"
-        elif not np.allclose(expected, actual, rtol=tolerance, atol=tolerance * max(scale, 1e-6), equal_nan=True):
-            distance = np.abs(expected - actual)
-            difference = float(np.max(distance, initial=0.0, where=~np.isnan(distance)))
-            yield f"{name} differs by up to {difference:.3g} where magnitudes reach {scale:.3g}"
-    elif not np.array_equal(left, right):
-        yield f"{name} differs in {int(np.sum(left != right))} of {left.size} elements"
+        found = array_difference(left, right, rtol=tolerance, share=tolerance, atol=tolerance * 1e-6)
+        if found is not None and not found.is_near:
+            yield f"{name} differs {found.text}"

@@ -60,12 +60,12 @@ def test_equivalent_modules_are_proved(parameters: str, before: str, after: str)
 @pytest.mark.parametrize(
     ("parameters", "before", "after", "start"),
     [
-        (INTS, "trunc_divide(%x, 2)", "right_shift(%x, 1)", "the result differs in "),
-        (INTS, "greater(add(%x, 1), %x)", "greater(add(%x, %y), %x)", "the result differs in "),
+        (INTS, "trunc_divide(%x, 2)", "right_shift(%x, 1)", "the result differs by up to "),
+        (INTS, "greater(add(%x, 1), %x)", "greater(add(%x, %y), %x)", "the result differs by up to "),
         (FLOATS, "nn.relu(%x)", "negative(%x)", "the result differs by up to "),
-        (FLOATS, "%x", "divide(multiply(%x, %y), %y)", "the result is NaN in "),
+        (FLOATS, "%x", "divide(multiply(%x, %y), %y)", "the result differs by up to inf in "),
         (INTS, "(%x, %y)", "(%y, %x)", "the result."),
-        (INTS, "%x", "add(%x, trunc_mod(1, 2))", "the result differs in "),
+        (INTS, "%x", "add(%x, trunc_mod(1, 2))", "the result differs by up to "),
     ],
 )
 def test_different_modules_have_counterexample(parameters: str, before: str, after: str, start: str) -> None:

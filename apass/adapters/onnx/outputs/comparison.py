@@ -10,6 +10,8 @@ import onnx
 from onnx.numpy_helper import to_array
 from onnx.reference.op_run import SparseTensor
 
+from apass.util.array_difference import array_difference
+
 __all__ = ["Difference", "differences", "plain"]
 
 SINGLE_BYTES = 4
@@ -82,23 +84,10 @@ def _compare_arrays(where: str, left: Any, right: Any, rtol: float | None, atol:
     if _are_strings(left, right):
         is_same = left.astype(object).tolist() == right.astype(object).tolist()
         return [] if is_same else [Difference(where, inf, False, f"output {where!r} has different strings")]
-    if left.tobytes() == right.tobytes():
+    found = array_difference(left, right, share=_rtol(left.dtype) if rtol is None else rtol, atol=atol)
+    if found is None:
         return []
-    wide = np.complex128 if left.dtype.kind == "c" else np.float64
-    # Subtract in a wide type, because the difference of two narrow numbers may overflow.
-    first, second = left.astype(wide), right.astype(wide)
-    with np.errstate(all="ignore"):
-        same = (first == second) | (np.isnan(first) & np.isnan(second))
-        gaps = np.where(same, 0.0, np.nan_to_num(np.abs(first - second), nan=inf, posinf=inf))
-        magnitudes = np.abs(np.stack([first, second]))
-        scale = float(np.max(magnitudes, initial=0.0, where=np.isfinite(magnitudes)))
-        near = gaps <= atol + (_rtol(left.dtype) if rtol is None else rtol) * scale
-    # The integers of ml_dtypes (int4, uint2, ...) have the kind "V".
-    is_exact = left.dtype.kind in "biu" or left.dtype.name.startswith(("int", "uint"))
-    amount = float(gaps.max(initial=0.0))
-    count = f"{np.count_nonzero(gaps)} of {gaps.size} elements"
-    text = f"output {where!r} differs by up to {amount:.3g} in {count}, where magnitudes reach {scale:.3g}"
-    return [Difference(where, amount, bool((same if is_exact else near).all()), text)]
+    return [Difference(where, found.amount, found.is_near, f"output {where!r} differs {found.text}")]
 
 
 def _are_strings(*arrays: Any) -> bool:

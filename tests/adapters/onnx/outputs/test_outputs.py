@@ -44,6 +44,7 @@ def array(*values: Any, dtype: Any = np.float32) -> Any:
 
 
 REACH = "where magnitudes reach"
+ONE_SIDED = "NaN in 1 before or after only"
 
 SAME: dict[str, Any] = {
     "numbers": array(1, 2),
@@ -73,7 +74,7 @@ def test_values_equal_only_their_own_kind(name: str) -> None:
         (array(1, 2), array(1, 2.5), f"output 'y0' differs by up to 0.5 in 1 of 2 elements, {REACH} 2.5"),
         (array(1, 2), array(1), "output 'y0' is an array float32[1], expected an array float32[2]"),
         (array(1), array(1, dtype=np.float64), "output 'y0' is an array float64[1], expected an array float32[1]"),
-        (array(np.nan), array(0), f"output 'y0' differs by up to inf in 1 of 1 elements, {REACH} 0"),
+        (array(np.nan), array(0), f"output 'y0' differs by up to inf in 1 of 1 elements ({ONE_SIDED}), {REACH} 0"),
         (array(np.inf), array(-np.inf), f"output 'y0' differs by up to inf in 1 of 1 elements, {REACH} 0"),
         (
             array(1, dtype=np.int8),
