@@ -446,12 +446,13 @@ class SqlJobStore:
         An error of one does not affect the others.
         """
         ready: list[Addition | Change] = []
-        size = sum(self._known.values()) + _JOB_BYTES * len(self._known)
+        size = 0
         for unit in units:
             try:
                 unit.prepare(self._server)
                 if isinstance(unit, Addition):
                     # A job that is accepted without room for its result could not end.
+                    size = size or sum(self._known.values()) + _JOB_BYTES * len(self._known)
                     self._database.check_room(size + (more := _needed_bytes(unit)))
                     size += more
             except Exception as error:
@@ -599,12 +600,10 @@ def _digests(unit: Addition | Change) -> Collection[str]:
 
 
 def _needed_bytes(new: Addition) -> int:
-    """Return about how many bytes a job will need.
-
-    Its model may be stored already.
-    """
-    model = new.model.blob.size if new.model.body is None else 0
-    return _JOB_BYTES + model + (0 if new.job.ended else new.job.model_size)
+    """Return about how many bytes a job will need."""
+    if new.job.ended:  # model and result are those of an equal job
+        return _JOB_BYTES
+    return _JOB_BYTES + new.job.model_size + (new.model.blob.size if new.model.body is None else 0)
 
 
 def _groups(units: Sequence[Addition | Change]) -> Iterator[Sequence[Addition | Change]]:
