@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager, suppress
+from math import inf
 from pathlib import Path
 from socket import gethostname
 from time import monotonic
@@ -416,9 +417,15 @@ class _SqliteFile:
             return shutil.disk_usage(self.path.parent).free < SHARED_BYTES
         return False
 
-    def room(self) -> int:
-        """Return how many bytes of the disk are free for jobs."""
-        free = shutil.disk_usage(self.path.parent).free
+    def room(self) -> float:
+        """Return how many bytes of the disk are free for jobs.
+
+        They are infinite if the folder is missing, which the next statement reports.
+        """
+        try:
+            free = shutil.disk_usage(self.path.parent).free
+        except OSError:
+            return inf
         return free if self._reserve.exists() else free - _reserve_size(free)
 
     def free_pages(self) -> int:

@@ -1,6 +1,7 @@
 """Faults of SQL job stores: killed processes, full disks, lost connections."""
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -311,6 +312,18 @@ def fill(path: Path) -> None:
     with path.open("wb", buffering=0) as file, suppress(OSError):
         while file.write(bytes(1 << 12)):
             pass
+
+
+@in_thread
+@pytest.mark.filterwarnings("ignore:jobs were not given back")
+async def test_deleted_folder_is_reported(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    folder.mkdir()
+    async with opened(lambda: SqlJobStore(folder / "jobs.db")) as store:
+        await store.add(new_job(MODEL), MODEL)
+        shutil.rmtree(folder)
+        with pytest.raises(JobsUnavailableError, match="was deleted or replaced while it was open"):
+            await store.add(new_job(MODEL), MODEL)
 
 
 @in_thread
