@@ -82,7 +82,10 @@ _SIMILARITY: Final = 0.8
 
 
 class _InstrumentType(ABCMeta):
-    """The metaclass of `PassInstrument`: `pass_instrument` registers classes there."""
+    """The metaclass of `PassInstrument`, which has `register` for `pass_instrument`.
+
+    Readers and linters expect abstract methods of a class whose metaclass is ABCMeta itself.
+    """
 
 
 class PassInstrument(metaclass=_InstrumentType):
