@@ -648,7 +648,7 @@ class PassContext(Displayed):
 
     def default_scope(self) -> "PassScope":
         """Return the scope of a context that no task enters; for the runner."""
-        return Scope(self, self._state, None)
+        return Scope(self, self._state, None, records_passes=bool(self.disabled_pass or self.required_pass))
 
     def __enter__(self) -> NoReturn:
         raise PassContextError("a PassContext awaits the hooks of its instruments: write `async with PassContext(...)`")

@@ -322,6 +322,8 @@ class Hooks:
     """`(index, hook)` of each `run_after_pass_failed`."""
     steps: tuple[Callable[[Run, float, float], object], ...]
     """Each `run_after_step`."""
+    wraps: bool
+    """Whether there are hooks that need a layer around the work: `steps` or `around`."""
     functions: FunctionHooks | None
     """The hooks around the bodies of function passes; None if there are none."""
     reads_modules: bool
@@ -367,10 +369,11 @@ class Hooks:
             instruments=sequence,
             should_run=_indexed_hooks(sequence, "should_run"),
             before=_indexed_hooks(sequence, "run_before_pass"),
-            around=_indexed_hooks(sequence, "run_around_pass"),
+            around=(around := _indexed_hooks(sequence, "run_around_pass")),
             after=_indexed_hooks(sequence, "run_after_pass"),
             failed=_indexed_hooks(sequence, "run_after_pass_failed"),
-            steps=_hooks(sequence, "run_after_step"),
+            steps=(steps := _hooks(sequence, "run_after_step")),
+            wraps=bool(steps or around),
             functions=_function_hooks(sequence),
             reads_modules=any(map(_reads_modules, sequence)),
             statistics=_hooks(sequence, "on_statistic"),
@@ -382,7 +385,7 @@ class Hooks:
         )
 
 
-NO_HOOKS: Final = Hooks((), (), (), (), (), (), (), None, False, (), (), (), (), (), ())
+NO_HOOKS: Final = Hooks((), (), (), (), (), (), (), False, None, False, (), (), (), (), (), ())
 """The hooks of no instruments. It is a single object, so that the runner can test for it by identity."""
 
 

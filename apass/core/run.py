@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextvars import ContextVar, Token
 from operator import length_hint
+from time import perf_counter
 from typing import Any, Final, Self, final
 
 from apass.core.info import AnyPass, PassInfo
@@ -96,15 +97,18 @@ class RunCursor:
     """The current run of a call or a loop; creates the `Run` on request.
 
     Only the loop writes `item`, between two passes or two bodies. This costs a fraction of a contextvar that is set and
-    reset, and no run that no hook asks for is ever made.
+    reset, and no run that no hook asks for is ever made. A loop over passes is a `with` block, in which the cursor is
+    current.
     """
 
-    __slots__ = ("ended", "item", "mod", "module", "parent", "queue", "started")
+    __slots__ = ("_before", "ended", "hooks", "item", "mod", "module", "parent", "queue", "started")
 
     def __init__(self, parent: Run | None, mod: object = None, queue: Iterator[Any] = _NO_QUEUE) -> None:
         self.parent: Run | None = parent
         """The run that the loop belongs to."""
         self.mod: object = mod
+        self.hooks: Any = None
+        """The hooks of instruments around the current pass; None before the first pass that has some."""
         """The module that the current pass or body works on; None before the first pass."""
         self.queue: Iterator[Any] = queue
         """The bodies that have not started; an iterator that knows its length."""
@@ -117,6 +121,22 @@ class RunCursor:
         """The `started` of the current run, if its `Run` has not been requested."""
         self.ended: float = 0.0
         """The `ended` of the current run, if its `Run` has not been requested."""
+
+    def __enter__(self) -> Self:
+        self._before = RUN.get()
+        RUN.set(self)
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        RUN.set(self._before)
+        # Contexts of callbacks keep the cursor after the loop.
+        self.mod = None
+
+    def end(self) -> None:
+        """Note the time at which the work of the current pass ends, if it has begun."""
+        timed = self.item if isinstance(self.item, Run) else self
+        if timed.started and not timed.ended:
+            timed.ended = perf_counter()
 
     def run(self) -> Run | None:
         """Return the current run: the same object until the loop goes on."""

@@ -4,15 +4,15 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import Field, field
-from functools import partial, wraps
-from inspect import getattr_static, unwrap
+from functools import partial
+from inspect import unwrap
 from itertools import chain
 from reprlib import repr as shortened
 from types import FunctionType
 from typing import Any, Final, Generic, Literal, Unpack, cast, dataclass_transform
 from weakref import WeakKeyDictionary
 
-from apass.concurrency.coroutines import is_async, is_awaitable
+from apass.concurrency.coroutines import is_async
 from apass.core.adapter import ModT, never_modules
 from apass.core.analysis import Analysis
 from apass.core.analysis_manager import Preserves, with_analyses
@@ -27,12 +27,12 @@ from apass.core.outside import Outside
 from apass.core.pass_factories import add_factory, takes_passes
 from apass.core.pass_setup import PassSetup
 from apass.core.properties import Property, find_property
-from apass.core.run import RUN, RunCursor, enter_module, leave_module
+from apass.core.run import RUN, RunCursor, current_run, enter_module, leave_module
 from apass.core.tracebacks import hidden_in_pytest, hide_runner_frames
 from apass.errors import PassDefinitionError
-from apass.passes.class_definition import define_options, options_of_constructor, set_class_keywords
-from apass.passes.contracts import add_contract, set_on_class
+from apass.passes.class_definition import define_options, options_of_constructor, set_class_keywords, set_on_class
 from apass.passes.options import BodyOptions, PassOptions, Requirements
+from apass.runner.contract import note_ensured
 from apass.runner.error_policy import OnError, with_error_policy
 from apass.runner.execute import execute
 from apass.runner.result_cache import key_of, own_version, short_text
@@ -104,6 +104,10 @@ class Pass(Displayed, ABC, Generic[ModT]):
     """The class of modules that the pass takes, if that is known; the first such pass chooses how files are read."""
     has_setup: bool = False
     """Whether the pass, or one inside it, has an `open` of its own."""
+    has_open: bool = False
+    """Whether the pass has an `open` of its own."""
+    is_bare: bool = True
+    """Whether the class declares nothing that needs a layer around `transform`: no contract and no `open`."""
     changes_in_place: bool = False
     """Whether the pass takes a draft: a private module that it may change (see `InPlacePass`)."""
 
@@ -157,11 +161,12 @@ class Pass(Displayed, ABC, Generic[ModT]):
             raise PassDefinitionError(f"{cls.__name__}.info must be a PassInfo(opt_level=..., name=...), not {info!r}")
         if issubclass(cls, BodyOptions):
             define_options(cls, init=init, kw_only=kw_only, not_fields=_NOT_OPTIONS)
-        if cls.requires or cls.ensures or cls.idempotent:
-            add_contract(cls)
-        if _has_open(cls):
-            cls.has_setup = True
-            _open_around_transform(cls)
+        if isinstance(info, PassInfo):
+            note_ensured(info.name, cls.ensures)
+        base: Any = Pass
+        cls.has_open = cls.open is not base.open
+        cls.has_setup = cls.has_setup or cls.has_open
+        cls.is_bare = not (cls.has_open or cls.requires or cls.ensures or cls.idempotent)
         if register or (register is None and name is not None):
             add_factory(cls.info.name, cls)
             # A combinator has a name of its own: disabling `Repeat` must not disable every Repeat.
@@ -197,21 +202,19 @@ class Pass(Displayed, ABC, Generic[ModT]):
                 raise
         if not isinstance(getattr(self, "info", None), PassInfo):
             raise _missing_info(self)
-        scope, before = current_scope(), RUN.get()
-        parent = before.run() if isinstance(before, RunCursor) else before
-        cursor = RunCursor(parent)
+        scope = current_scope()
+        cursor = RunCursor(current_run())
         cursor.item = self
         if scope.records_passes:
             scope.record_pass(self)
-        RUN.set(cursor)
-        if parent is not None:
+        if cursor.parent is not None:
             try:
-                return await execute(self, mod, scope, cursor)
+                with cursor:
+                    return await execute(self, mod, scope, cursor)
             except BaseException as error:
                 hide_runner_frames(error)
                 raise
-            finally:
-                RUN.set(before)
+        RUN.set(cursor)
         scheduler = scope.state.scheduler
         is_slice_over = scheduler.enter()
         try:
@@ -228,7 +231,7 @@ class Pass(Displayed, ABC, Generic[ModT]):
             scheduler.leave()
             # The run of a cursor without an item is its parent, here None. This saves a tenth of the time of a call, as
             # setting a contextvar is slow.
-            cursor.item = None
+            cursor.item = cursor.mod = None
 
     async def run(
         self, mod: ModT, ctx: PassContext | None = None, *, name: str | None = None, donate: bool = False
@@ -306,7 +309,7 @@ class Pass(Displayed, ABC, Generic[ModT]):
 
         These are the pass and those inside it that are enabled.
         """
-        if _has_open(type(self)) and self.opens_here(ctx):
+        if self.has_open and self.opens_here(ctx):
             yield self
         for child in chain.from_iterable(self.branches()):
             if child.has_setup and is_enabled(child, ctx):
@@ -473,32 +476,6 @@ def is_selected(opt_level: int, names: Collection[str], ctx: PassContext) -> boo
     """Return whether a Sequential runs a pass of a level with these names."""
     in_level = opt_level <= ctx.opt_level or not ctx.required_pass.isdisjoint(names)
     return in_level and ctx.disabled_pass.isdisjoint(names)
-
-
-def _has_open(cls: Any) -> bool:
-    base: Any = Pass
-    return cls.open is not base.open
-
-
-_OPENS: Final = "__opens__"
-"""Set on a `transform` that opens its pass."""
-
-
-def _open_around_transform(cls: Any) -> None:
-    """Make the `transform` of a class open its pass, unless the run has opened it."""
-    original: Any = getattr_static(cls, "transform")
-    if hasattr(original, _OPENS):
-        return
-
-    @wraps(getattr(original, "__func__", original))
-    async def transform(self: Any, mod: Any, ctx: PassContext) -> Any:
-        async with PassSetup([self] if self.opens_here(ctx) else [], ctx):
-            # The `transform` of a decorated function is a static method, which takes no `self`.
-            result = original.__get__(self, type(self))(mod, ctx)
-            return await result if is_awaitable(result) else result
-
-    setattr(transform, _OPENS, True)
-    cls.transform = transform
 
 
 _NOT_OPTIONS: Final = frozenset(Pass.__annotations__) | {"kind"}

@@ -3,22 +3,18 @@
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import Field, field
-from functools import partial
 from typing import Any, ClassVar, Generic, dataclass_transform
 
 from apass.concurrency.coroutines import is_async
 from apass.core.adapter import FuncT, FunctionKind, ModT, adapter_for, select_functions
-from apass.core.analysis_manager import with_analyses
 from apass.core.context import PassContext, PassScope, current_scope
 from apass.core.executor import Executor, executor_in_force, opens_passes
 from apass.core.run import Run, current_module_name, current_run
 from apass.errors import PassDefinitionError
 from apass.passes.base import Pass
 from apass.passes.options import BodyOptions
-from apass.runner.error_policy import with_error_policy
-from apass.runner.fan_out import Body, FunctionBatch, run_concurrently, run_inline
-from apass.runner.function_hooks import with_function_hooks
-from apass.runner.result_cache import with_function_cache
+from apass.runner.fan_out import FunctionBatch, run_concurrently, run_inline
+from apass.runner.layers import BodyRun, layered_body
 from apass.runner.step_hooks import StepHooks
 
 __all__ = ["FunctionPass", "PrimFuncPass"]
@@ -94,11 +90,11 @@ class FunctionPass(BodyOptions, Pass[ModT], Generic[ModT, FuncT]):
         """Run the bodies of a batch, and return the new functions by name."""
         executor = self._executor(batch.ctx)
         if executor is None:
-            body = self._wrapped(self.transform_function, self.timeout, scope, steps)
+            body = layered_body(self.transform_function, BodyRun(self, scope, self.timeout, steps))
             return await (run_concurrently if is_async(body) else run_inline)(body, batch)
         async with executor.bodies(self, batch.mod, batch.ctx) as remote_body:
             # The executor itself limits the time of a body, because time in its queue must not count.
-            return await run_concurrently(self._wrapped(remote_body, None, scope, steps), batch)
+            return await run_concurrently(layered_body(remote_body, BodyRun(self, scope, None, steps)), batch)
 
     def opens_here(self, ctx: PassContext) -> bool:
         """Return whether the bodies can use what this event loop opens."""
@@ -116,22 +112,6 @@ class FunctionPass(BodyOptions, Pass[ModT], Generic[ModT, FuncT]):
             name = self.info.name
             raise PassDefinitionError(f"pass {name!r} has an executor, but its body is async; executors run plain ones")
         return None
-
-    def _wrapped(self, body: Body, timeout: float | None, scope: PassScope, steps: StepHooks | None) -> Body:
-        """Return the body with the wrappers that the pass and the scope require."""
-        # Innermost first: cache, error policy, analyses, hooks.
-        store, hooks = scope.state.store, scope.state.hooks.functions
-        key = self.own_cache_key(scope.ctx) if self.cacheable is True and store is not None else None
-        if key is not None and store is not None:
-            body = with_function_cache(body, key, store, partial(self.key_parts, scope.ctx))
-        if timeout is not None or self.on_error != "raise" or scope.deadline is not None:
-            # Outside the cache: a function kept by `on_error` must not be stored as a result.
-            body = with_error_policy(body, self.info, timeout, self.on_error, scope.deadline)
-        if self.analyses:
-            body = with_analyses(body, self.analyses)
-        if hooks is not None:
-            body = with_function_hooks(body, hooks, steps)
-        return body
 
     def cache_key(self, ctx: PassContext) -> str | None:
         """Return the key of the whole result; None if results are cached by function."""

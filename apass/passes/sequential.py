@@ -12,14 +12,14 @@ from apass.core.context import PassContext, PassScope, current_scope
 from apass.core.draft import Draft, offer_draft, take_draft, withdraw_draft
 from apass.core.info import PassInfo
 from apass.core.instrument import NO_HOOKS
-from apass.core.run import RUN, RunCursor, current_run
+from apass.core.run import RunCursor, current_run
 from apass.errors import CyclicRequirementError
 from apass.passes.base import Pass, is_enabled, is_selected
 from apass.passes.combinator import check_passes
-from apass.passes.contracts import reason_missing
 from apass.passes.function_pass import FunctionPass
 from apass.passes.order import check_order
 from apass.passes.registry import get_required
+from apass.runner.contract import reason_missing
 from apass.runner.execute import execute
 
 __all__ = ["Sequential"]
@@ -101,11 +101,8 @@ class Sequential(Pass[ModT]):
         # Without names, this loop needs no `is_enabled`. It reads attributes once, because it runs for every pass.
         selects_by_name = scope.records_passes
         scheduler, level = scope.state.scheduler, ctx.opt_level
-        before = RUN.get()
-        cursor = RunCursor(current_run())
-        RUN.set(cursor)
         draft = (take_draft(self) or Draft()) if self.changes_in_place else None
-        try:
+        with RunCursor(current_run()) as cursor:
             for pass_ in self.passes:
                 info = pass_.info
                 if selects_by_name:
@@ -129,8 +126,6 @@ class Sequential(Pass[ModT]):
                     # This pass may keep its input, or what it returns.
                     draft.forget()
                     mod = await execute(pass_, mod, scope, cursor)
-        finally:
-            RUN.set(before)
         return mod
 
     async def _transform_merged(self, mod: ModT, ctx: PassContext, scope: PassScope) -> ModT:

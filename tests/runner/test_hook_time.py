@@ -18,7 +18,7 @@ NOW = [0.0]
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     NOW[0] = 1000.0
-    runner = ("runner.execute", "runner.hook_time", "runner.function_hooks", "concurrency.coroutines")
+    runner = ("runner.pass_hooks", "core.run", "runner.hook_time", "runner.function_hooks", "concurrency.coroutines")
     for module in (*runner, "instruments.timing.passes", "instruments.timing.functions"):
         monkeypatch.setattr(f"apass.{module}.perf_counter", lambda: NOW[0])
 
