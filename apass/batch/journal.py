@@ -26,7 +26,7 @@ from apass.core.adapter import (
 from apass.core.context import PassContext
 from apass.errors import JournalError, JournalWarning
 from apass.passes.base import Pass
-from apass.runner.result_cache import own_version
+from apass.runner.cache_keys import own_version
 from apass.util.fingerprint import fingerprint_value
 from apass.util.text import shorten
 

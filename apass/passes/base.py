@@ -35,7 +35,7 @@ from apass.passes.options import BodyOptions, PassOptions, Requirements
 from apass.runner.contract import note_ensured
 from apass.runner.error_policy import OnError, with_error_policy
 from apass.runner.execute import execute
-from apass.runner.result_cache import key_of, own_version, short_text
+from apass.runner.cache_keys import key_of, own_version, short_text
 from apass.util.checks import check_type
 from apass.util.fingerprint import fingerprint_value
 from apass.util.text import shorten

@@ -15,7 +15,7 @@ from apass.core.store import REQUESTS, CacheRequest, FaultTolerantStore, Store, 
 from apass.errors import PassContextError
 from apass.passes.base import Pass
 from apass.pipelines.parser import as_pass
-from apass.runner.result_cache import store_key
+from apass.runner.cache_keys import store_key
 from apass.util.checks import check_type
 
 __all__ = ["CacheExplanation", "CacheState", "explain_cache"]

@@ -101,11 +101,31 @@ def with_error_policy(
         deadline: the deadline of the scope.
 
     """
-    name = info.name
+    in_time = _limited(body, info.name, timeout, deadline)
+    if on_error == "raise":
+        return in_time
 
-    async def run_in_time(*args: Any) -> Any:
-        limit = float("inf") if timeout is None else timeout
-        left = float("inf") if deadline is None else deadline.left()
+    async def run(*args: Any) -> Any:
+        try:
+            return await in_time(*args)
+        except (ExecutorError, UnknownAnswerError):
+            # A pass that cannot be sent to a worker has never run. One whose replay lacks an answer has not failed in
+            # the run that is replayed.
+            raise
+        except Exception as error:
+            return await _recovered(args, error, info, on_error, deadline)
+
+    return run
+
+
+def _limited(
+    body: Callable[..., Any], name: str, timeout: float | None, deadline: Deadline | None
+) -> Callable[..., Any]:
+    """Return the body of the pass `name`, limited by its timeout and by a deadline."""
+    limit = inf if timeout is None else timeout
+
+    async def run(*args: Any) -> Any:
+        left = inf if deadline is None else deadline.left()
         cancellation: list[BaseException] = []
         if left > 0:
             with anyio.move_on_after(min(limit, left)) as scope, _noting_cancellation(cancellation):
@@ -120,32 +140,30 @@ def with_error_policy(
             error = deadline.exceeded(f"the body of pass {name!r}")
         raise error from next(iter(cancellation), None)
 
-    async def run(*args: Any) -> Any:
-        ctx: PassContext = args[-1]
-        try:
-            return await run_in_time(*args)
-        except Exception as error:
-            # A pass that cannot be sent to a worker has never run. One whose replay lacks an answer has not failed in
-            # the run that is replayed.
-            if on_error == "raise" or isinstance(error, ExecutorError | UnknownAnswerError):
-                raise
-            current = current_run() or Run(info, None, module=current_module_name())
-            note_whereabouts(error, current)
-            note_failure()
-            if on_error == "keep":
-                ctx.diag_ctx.emit(_diagnostic(DiagnosticLevel.WARNING, "left {} as it was", error, current))
-                return args[0]
-            work_name = f"the fallback of pass {name!r}"
-            # A fallback that does not suspend may run after the deadline.
-            result = await _call_until(deadline, work_name, on_error, *args, error)
-            if result is None:
-                advice = "return the new function, or `func` if unchanged"
-                advice = advice if args[2:] else "return the new module, or `mod` if unchanged"
-                raise PassResultError(f"{work_name} returned None; {advice}") from error
-            ctx.diag_ctx.emit(_diagnostic(DiagnosticLevel.NOTE, "fell back for {}", error, current))
-            return result
-
     return run
+
+
+async def _recovered(
+    args: tuple[Any, ...], error: Exception, info: PassInfo, on_error: OnError, deadline: Deadline | None
+) -> Any:
+    """Return the result of a body that failed: its input, or what the fallback returns."""
+    ctx: PassContext = args[-1]
+    run = current_run() or Run(info, None, module=current_module_name())
+    note_whereabouts(error, run)
+    note_failure()
+    if not callable(on_error):
+        ctx.diag_ctx.emit(_diagnostic(DiagnosticLevel.WARNING, "left {} as it was", error, run))
+        return args[0]
+    work_name = f"the fallback of pass {info.name!r}"
+    # A fallback that does not suspend may run after the deadline.
+    result = await _call_until(deadline, work_name, on_error, *args, error)
+    if result is None:
+        noun, argument = ("function", "func") if args[2:] else ("module", "mod")
+        raise PassResultError(
+            f"{work_name} returned None; return the new {noun}, or `{argument}` if unchanged"
+        ) from error
+    ctx.diag_ctx.emit(_diagnostic(DiagnosticLevel.NOTE, "fell back for {}", error, run))
+    return result
 
 
 async def _call_until(deadline: Deadline | None, work_name: str, work: Callable[..., Any], *args: Any) -> Any:

@@ -1,53 +1,23 @@
 """The cache of the results of `cacheable` passes and pipelines in a store."""
 
-import json
-import sys
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from functools import cache, lru_cache, partial
-from hashlib import sha256
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as version_of
-from types import FunctionType
-from typing import Any, Final, Protocol, TypeVar, cast
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar
 
 from apass.concurrency.coroutines import is_awaitable
-from apass.core.adapter import (
-    adapter_by_name,
-    adapter_for,
-    exact_fingerprint,
-    extract_into,
-    facts_of,
-    load_with_facts,
-    run_in_thread_if_safe,
-    type_name,
-)
+from apass.core.adapter import adapter_for, exact_fingerprint, run_in_thread_if_safe
 from apass.core.changes import CHANGES
-from apass.core.config import ConfigKey, config_key
 from apass.core.context import PassContext
 from apass.core.run import current_run
-from apass.core.store import REQUESTS, CacheRequest, FaultTolerantStore, ModuleResults, stored_identity
+from apass.core.store import REQUESTS, CacheRequest, FaultTolerantStore, ModuleResults
+from apass.runner.cache_keys import KeyParts, digest_of, store_key
 from apass.runner.error_policy import watch_failures
-from apass.util.fingerprint import fingerprint_value
-from apass.util.imported_names import find_imported
+from apass.runner.result_format import SAME, STORED, function_bytes, module_bytes, read_function, read_module
 
-__all__ = ["key_of", "own_version", "short_text", "store_key", "with_function_cache", "with_module_cache"]
+__all__ = ["with_function_cache", "with_module_cache"]
 
 T = TypeVar("T")
-
-_LONGEST_TEXT: Final = 60
-"""Characters of a value in the recorded parts of a key; a longer one is recorded as its fingerprint."""
-_SCALARS: Final = frozenset((bool, int, float, str, bytes, type(None)))
-_SAME: Final = b"same"
-"""Stored for a result that is the input itself."""
-_STORED: Final = b"key:"
-"""The start of a result that is stored under another key, which follows."""
-_OTHER: Final = b"new:"
-"""The start of the header of any other stored result, and of the function in it."""
-
-
-KeyParts = Callable[[], Mapping[str, str]]
-"""Returns the parts of the key of a pass, as short texts by name."""
 
 
 class _Slot(Protocol):
@@ -108,9 +78,9 @@ def with_module_cache(
         slot = _ModuleSlot(store, key, module)
 
         def load(data: bytes) -> Any:
-            if data.startswith(_STORED):
-                return store.read(data[len(_STORED) :].decode(), load)
-            return mod if data == _SAME else run_in_thread_if_safe(adapter, None, partial(_read_module, adapter, data))
+            if data.startswith(STORED):
+                return store.read(data[len(STORED) :].decode(), load)
+            return mod if data == SAME else run_in_thread_if_safe(adapter, None, partial(read_module, adapter, data))
 
         async def compute() -> tuple[T, bytes | None]:
             with watch_failures() as failures:
@@ -120,15 +90,15 @@ def with_module_cache(
             if new is None or is_awaitable(new) or failures.seen:
                 return new, None
             if new is mod:
-                return new, _SAME
+                return new, SAME
             # The last pass of a pipeline has usually stored the same module.
             if known.stored is not None and known.stored[0] is new and known.stored[1] is adapter:
-                return new, _STORED + known.stored[2].encode()
-            data = await run_in_thread_if_safe(adapter_for(new), new, partial(_module_bytes, adapter, new))
+                return new, STORED + known.stored[2].encode()
+            data = await run_in_thread_if_safe(adapter_for(new), new, partial(module_bytes, adapter, new))
             slot.written = partial(setattr, known, "stored", (new, adapter, slot.key))
             return new, data
 
-        return await _stored_or_computed(store, slot, ctx, load, compute, parts)
+        return await _Request(store, slot, ctx, load, compute, parts).result()
 
     return run
 
@@ -142,7 +112,7 @@ class _ModuleSlot:
     __slots__ = ("_module", "_store", "fingerprint", "key", "pass_key", "written")
 
     def __init__(self, store: FaultTolerantStore, pass_key: str, module: ModuleResults) -> None:
-        self.pass_key = _pass_name(pass_key)
+        self.pass_key = digest_of(pass_key)
         self.fingerprint = module.fingerprint
         self._store = store
         self._module = module
@@ -154,11 +124,11 @@ class _ModuleSlot:
         changes = await self._module.find(self.pass_key)
         if changes is None:
             return None
-        return await self._store.read(self.key, load) if changes else load(_SAME)
+        return await self._store.read(self.key, load) if changes else load(SAME)
 
     async def write(self, data: bytes) -> None:
         computation = _COMPUTING.get()
-        if data == _SAME:
+        if data == SAME:
             self._module.add(self.pass_key, changes=False)
             if computation is not None:
                 # Its end is the next occasion to write. Until then, a crash costs only results that are the input.
@@ -188,10 +158,10 @@ def with_function_cache(
         adapter = adapter_for(mod)
         current = current_run()
         name = "" if current is None or current.function is None else current.function
-        slot = _FunctionSlot(store, _pass_name(key), exact_fingerprint(adapter, func))
+        slot = _FunctionSlot(store, digest_of(key), exact_fingerprint(adapter, func))
 
         def load(data: bytes) -> Any:
-            return func if data == _SAME else _read_function(adapter, data, mod)
+            return func if data == SAME else read_function(adapter, data, mod)
 
         async def compute() -> tuple[Any, bytes | None]:
             result = body(func, mod, ctx)
@@ -199,10 +169,10 @@ def with_function_cache(
             if new is None or is_awaitable(new):
                 return new, None
             if new is func:
-                return new, _SAME
-            return new, _function_bytes(adapter, mod, name, new)
+                return new, SAME
+            return new, function_bytes(adapter, mod, name, new)
 
-        return await _stored_or_computed(store, slot, ctx, load, compute, parts)
+        return await _Request(store, slot, ctx, load, compute, parts).result()
 
     return run
 
@@ -225,15 +195,8 @@ class _FunctionSlot:
         await self._store.put(self.key, data)
 
 
-async def _stored_or_computed(
-    store: FaultTolerantStore,
-    slot: _Slot,
-    ctx: PassContext,
-    load: Callable[[bytes], Any],
-    compute: Callable[[], Awaitable[tuple[T, bytes | None]]],
-    parts: KeyParts,
-) -> T:
-    """Return a result from the store, from an equal running call, or a new one.
+class _Request(Generic[T]):
+    """One request for a result: stored, of an equal running call, or computed.
 
     Parameters:
         store: where results are.
@@ -244,67 +207,89 @@ async def _stored_or_computed(
         parts: returns the parts of the key, which the store records with a new result.
 
     """
-    outer = _COMPUTING.get()
-    # A pass that calls itself with an equal module would wait for itself forever.
-    if outer is not None and slot.key in outer.keys:
-        return (await compute())[0]
-    own: list[T] = []
 
-    async def find() -> bytes | None:
-        data: bytes | None = None
+    def __init__(
+        self,
+        store: FaultTolerantStore,
+        slot: _Slot,
+        ctx: PassContext,
+        load: Callable[[bytes], Any],
+        compute: Callable[[], Awaitable[tuple[T, bytes | None]]],
+        parts: KeyParts,
+    ) -> None:
+        self._store = store
+        self._slot = slot
+        self._ctx = ctx
+        self._load = load
+        self._compute = compute
+        self._parts = parts
+        self._outer = _COMPUTING.get()
+        self._own: list[T] = []
+        """The result, if this request has read or computed it."""
 
-        def load_and_keep(value: bytes) -> Any:
-            nonlocal data
-            data = value
-            return load(value)
+    async def result(self) -> T:
+        """Return the result."""
+        slot = self._slot
+        # A pass that calls itself with an equal module would wait for itself forever.
+        if self._outer is not None and slot.key in self._outer.keys:
+            return (await self._compute())[0]
+        data = await self._store.flights.get(slot.key, self._find)
+        if self._own:
+            return self._own[0]
+        if data is not None:
+            # Bytes are shared rather than the result, because a function may refer to objects of its own module.
+            outcome: Any = self._load(data)
+            loaded: T | None = await outcome if is_awaitable(outcome) else outcome
+            if loaded is not None:
+                self._ctx.analyses.counts["pass shared"] += 1
+                _log(slot, is_stored=True)
+                return loaded
+        # The other call recovered from a failure: this one may succeed.
+        result, data = await self._compute()
+        await self._write(data)
+        return result
 
-        stored: T | None = await slot.read(load_and_keep)
+    async def _find(self) -> bytes | None:
+        """Read or compute the result; return its bytes, None if it must not be shared."""
+        found: list[bytes] = []
+
+        def load_and_keep(data: bytes) -> Any:
+            found.append(data)
+            return self._load(data)
+
+        stored: T | None = await self._slot.read(load_and_keep)
+        _log(self._slot, is_stored=stored is not None)
         if stored is not None:
-            ctx.analyses.counts["pass stored"] += 1
-            _log(slot, is_stored=True)
-            own.append(stored)
-            return data
-        _log(slot, is_stored=False)
-        computation = _Computation(slot.key, outer)
+            self._ctx.analyses.counts["pass stored"] += 1
+            self._own.append(stored)
+            return found[-1]
+        computation = _Computation(self._slot.key, self._outer)
         token = _COMPUTING.set(computation)
         try:
-            result, data = await compute()
+            result, data = await self._compute()
         except Exception:
-            if outer is None:
-                await _write_lists(computation)
+            await self._write_lists(computation)
             raise
         finally:
             _COMPUTING.reset(token)
-        own.append(result)
-        if data is not None:
-            await _write(store, slot, data, parts)
-        if outer is None:
-            await _write_lists(computation)
+        self._own.append(result)
+        await self._write(data)
+        await self._write_lists(computation)
         return data
 
-    shared = await store.flights.get(slot.key, find)
-    if own:
-        return own[0]
-    if shared is not None:
-        # Bytes are shared rather than the result, because a function may refer to objects of its own module.
-        outcome: Any = load(shared)
-        loaded: T | None = await outcome if is_awaitable(outcome) else outcome
-        if loaded is not None:
-            ctx.analyses.counts["pass shared"] += 1
-            _log(slot, is_stored=True)
-            return loaded
-    # The other call recovered from a failure: this one may succeed.
-    result, data = await compute()
-    if data is not None:
-        await _write(store, slot, data, parts)
-    return result
+    async def _write(self, data: bytes | None) -> None:
+        if data is None:
+            return
+        await self._slot.write(data)
+        run = current_run()
+        if run is not None:
+            await self._store.record_key(run.info.name, self._slot.pass_key, self._parts)
 
-
-async def _write(store: FaultTolerantStore, slot: _Slot, data: bytes, parts: KeyParts) -> None:
-    await slot.write(data)
-    run = current_run()
-    if run is not None:
-        await store.record_key(run.info.name, slot.pass_key, parts)
+    async def _write_lists(self, computation: _Computation) -> None:
+        """Write what the computations within the outermost one have found."""
+        if self._outer is None:
+            for module in computation.lists:
+                await module.write()
 
 
 def _log(slot: _Slot, *, is_stored: bool) -> None:
@@ -319,187 +304,3 @@ def _log(slot: _Slot, *, is_stored: bool) -> None:
         changes.record_stored(run.info.name)
     if requests is not None:
         requests.append(CacheRequest(run, slot.pass_key, slot.fingerprint, is_stored))
-
-
-async def _write_lists(computation: _Computation) -> None:
-    for module in computation.lists:
-        await module.write()
-
-
-def _function_bytes(adapter: Any, mod: Any, name: str, func: Any) -> bytes:
-    """Return a function as bytes: its name, and a module that holds nothing else."""
-    isolated = adapter.isolate(adapter.replace(mod, {name: func}), [name])
-    return _with_head(name, _module_bytes(adapter, isolated))
-
-
-def _read_function(adapter: Any, data: bytes, mod: Any) -> Any:
-    name, body = _split_head(data)
-    sub = _read_module(adapter, body)
-    return None if sub is None else extract_into(adapter, sub, [name], mod)[name]
-
-
-def _module_bytes(adapter: Any, mod: Any) -> bytes:
-    """Return a module as bytes, with a header of its type and facts.
-
-    Facts are what the `dumps` of its adapter omits. The type is null if `adapter` reads it; a pass may return a module
-    of another IR.
-    """
-    module_adapter: Any = adapter_for(mod)
-    kind = None if module_adapter is adapter else type_name(mod)
-    return _with_head([kind, facts_of(module_adapter, mod)], module_adapter.dumps(mod))
-
-
-def _read_module(adapter: Any, data: bytes) -> Any:
-    """Return the module, None if no adapter knows its type.
-
-    Raises:
-        Exception: any error, if `data` is not what `_module_bytes` returned.
-
-    """
-    (kind, facts), body = _split_head(data)
-    module_adapter: Any = adapter if kind is None else adapter_by_name(kind)
-    if module_adapter is None:
-        return None
-    return load_with_facts(module_adapter, body, facts)
-
-
-def _with_head(head: object, data: bytes) -> bytes:
-    text = json.dumps(head).encode()
-    return b"".join((_OTHER, len(text).to_bytes(4, "big"), text, data))
-
-
-def _split_head(data: bytes) -> tuple[Any, bytes]:
-    start = len(_OTHER) + 4
-    if not data.startswith(_OTHER) or len(data) < start:
-        raise ValueError("the value has no header")
-    end = start + int.from_bytes(data[len(_OTHER) : start], "big")
-    return json.loads(data[start:end]), data[end:]
-
-
-@lru_cache(maxsize=1024)
-def _pass_name(pass_key: str) -> str:
-    return sha256(pass_key.encode()).hexdigest()[:32]
-
-
-def store_key(pass_key: str, fingerprint: str) -> str:
-    """Return where a store has the result of a pass.
-
-    Parameters:
-        pass_key: the digest of the key of the pass.
-        fingerprint: the fingerprint of the module or the function.
-
-    """
-    return f"pass/6/{pass_key}/{fingerprint}"
-
-
-@cache
-def own_version() -> str:
-    """Return the version of apass, which is part of every key."""
-    try:
-        return version_of("apass")
-    except PackageNotFoundError:
-        return "unknown"
-
-
-def key_of(name: str, version: str, state: object, ctx: PassContext, keys: Sequence[ConfigKey] | None) -> str | None:
-    """Return the cache key of a pass; None with a StoreWarning if it cannot be cached.
-
-    Parameters:
-        name: the name and the definition of the pass.
-        version: the version of the pass.
-        state: its options, its code, and the analyses that it requires.
-        ctx: the context.
-        keys: the relevant config options; None for all that are set.
-
-    """
-    config = dict(ctx.config) if keys is None else {config_key(key): ctx.config[key] for key in keys}
-    contents = state, ctx.opt_level, config
-    plain = _as_plain(contents)
-    identity = stored_identity(f"pass {name}", contents) if plain is None else _plain_identity(name, plain)
-    return None if identity is None else f"apass {own_version()}: {name}@{version} {identity}"
-
-
-def short_text(value: object) -> str:
-    """Return a short text of a value in a key, which differs for different values."""
-    text = repr(value) if type(value) in _SCALARS or _as_plain(value) is not None else ""
-    return text if text and len(text) <= _LONGEST_TEXT and " at 0x" not in text else f"#{fingerprint_value(value)[:12]}"
-
-
-@lru_cache(maxsize=1024)
-def _plain_identity(name: str, plain: "_Plain") -> str | None:
-    """Return `stored_identity` of scalars, classes and functions.
-
-    A context runs a pass on thousands of modules, and a fingerprint takes as long as a small pass.
-    """
-    return stored_identity(f"pass {name}", plain.value)
-
-
-class _Plain:
-    """A value with a hashable copy of its contents."""
-
-    __slots__ = ("key", "value")
-
-    def __init__(self, value: object, key: Hashable) -> None:
-        self.value = value
-        self.key = key
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Plain) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-
-def _as_plain(value: object) -> _Plain | None:
-    key = _plain_key(value)
-    return None if key is None else _Plain(value, key)
-
-
-def _plain_key(value: object) -> Hashable | None:
-    """Return a key that is equal only for equal contents; None if there is none."""
-    kind = type(value)
-    if kind in _SCALARS:
-        # The type distinguishes 1 from True, and the text 0.0 from -0.0.
-        return kind, repr(value) if kind is float else value
-    if kind is tuple or kind is list:
-        if not value:
-            return kind
-        items = [_plain_key(item) for item in cast("Sequence[object]", value)]
-        return None if None in items else (kind, *items)
-    if kind is dict:
-        pairs = [_plain_key(pair) for pair in cast("dict[object, object]", value).items()]
-        return None if None in pairs else (kind, frozenset(pairs))
-    if isinstance(value, FunctionType):
-        return _function_key(value)
-    # A local class is identified by its members, which may change.
-    return (type, value) if isinstance(value, type) and _is_imported(value) else None
-
-
-def _function_key(function: FunctionType) -> Hashable | None:
-    """Return a key of code, defaults and closure.
-
-    It is None if the closure has other values than scalars.
-    """
-    if hasattr(function, "__fingerprint__"):
-        return None
-    name = (FunctionType, function.__module__, function.__qualname__)
-    if _is_imported(function):
-        return name
-    cells: list[object] = []
-    try:
-        cells += [cell.cell_contents for cell in function.__closure__ or ()]
-    except ValueError:  # a variable is not assigned yet
-        return None
-    # Other contents may refer to the function itself.
-    if any(type(value) not in _SCALARS for value in cells):
-        return None
-    state = _plain_key([cells, function.__defaults__, function.__kwdefaults__])
-    return None if state is None else (*name, function.__code__, state)
-
-
-def _is_imported(value: type | FunctionType) -> bool:
-    """Return whether module and qualified name lead to a class or function."""
-    module = sys.modules.get(value.__module__)
-    if module is not None and vars(module).get(value.__qualname__) is value:
-        return True
-    return find_imported(f"{value.__module__}:{value.__qualname__}") is value

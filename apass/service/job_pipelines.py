@@ -19,7 +19,7 @@ from apass.passes.registry import get_required
 from apass.passes.repeat import Repeat
 from apass.passes.sequential import Sequential
 from apass.pipelines.parser import check_allow, parse_pipeline
-from apass.runner.result_cache import own_version
+from apass.runner.cache_keys import own_version
 from apass.service.errors import InvalidJobError
 from apass.service.jobs import JobOptions
 from apass.util.checks import check_type

@@ -15,7 +15,7 @@ import apass
 from apass import ConfigTypeError, PassContext, PassRegistrationError, UnknownConfigError, register_config_option
 from apass.core.config import ConfigOption, adopt_option, list_configs, provide_config_option
 from apass.executors.messages import ContextMessage
-from apass.runner.result_cache import key_of
+from apass.runner.cache_keys import key_of
 from tests.core import user_code
 
 

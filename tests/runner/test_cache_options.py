@@ -7,10 +7,10 @@ import anyio
 import pytest
 
 import apass
-import apass.runner.result_cache
+import apass.runner.cache_keys
 from apass import PassContext, function_pass, module_pass, relay
 from apass.adapters.mapping import DictAdapter
-from apass.runner.result_cache import own_version
+from apass.runner.cache_keys import own_version
 from apass.stores import MemoryStore
 from tests.helpers.calls import Calls
 
@@ -205,7 +205,7 @@ async def test_results_depend_on_apass_version(monkeypatch: pytest.MonkeyPatch) 
 
     store = MemoryStore()
     for version in ("1.0", "1.1", "1.1"):
-        monkeypatch.setattr(apass.runner.result_cache, "own_version", lambda version=version: version)
+        monkeypatch.setattr(apass.runner.cache_keys, "own_version", lambda version=version: version)
         async with PassContext(store=store):
             await RecordVersion({"f": 1})
     assert len(calls) == 2
@@ -215,5 +215,5 @@ def test_version_is_unknown_when_apass_is_not_installed(monkeypatch: pytest.Monk
     def fail(name: str) -> str:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(apass.runner.result_cache, "version_of", fail)
+    monkeypatch.setattr(apass.runner.cache_keys, "version_of", fail)
     assert own_version.__wrapped__() == "unknown"
