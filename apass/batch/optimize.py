@@ -103,7 +103,7 @@ async def optimize_all(
 
     """
     if errors not in ("raise", "collect"):
-        raise ValueError(f"errors must be 'raise' or 'collect', not {errors!r}")
+        raise ValueError(f"errors must be 'raise' or 'collect', got {errors!r}")
     if isinstance(modules, AsyncIterable):
         raise TypeError("optimize_all takes a mapping or an iterable; use optimize_stream for an async iterable")
     finished: dict[Any, Outcome[Any]] = {}

@@ -59,6 +59,6 @@ def _items(modules: Any) -> Iterator[tuple[Any, Any]]:
     except TypeError:
         pass
     raise TypeError(
-        f"modules must be a mapping, an iterable or an async iterable, not {modules!r}; "
+        f"modules must be a mapping, an iterable or an async iterable, got {modules!r}; "
         "for a single module, use `await pass_(mod)`"
     )

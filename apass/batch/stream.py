@@ -188,7 +188,7 @@ class OutcomeStream(Generic[ModT]):
         context: PassContext | None = None,
     ) -> None:
         if limit is not None and not is_count(limit):
-            raise ValueError(f"limit must be an int of at least 1, or None for no limit; not {limit!r}")
+            raise ValueError(f"limit must be an int of at least 1 or None, got {limit!r}")
         if isinstance(modules, Pass):
             raise TypeError("the modules come first and then the pass; write optimize_all(modules, pass_)")
         check_type("context", context, PassContext | None)

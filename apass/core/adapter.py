@@ -264,7 +264,7 @@ def register_adapter(module_type: type[ModT], adapter: IRAdapter[ModT, Any]) -> 
 def _check_adapter(module_type: object, adapter: object) -> None:
     """Raise AdapterError if an adapter lacks a method of `IRAdapter`."""
     if not isinstance(module_type, type):
-        raise AdapterError(f"register_adapter takes the type of modules first, not {module_type!r}")
+        raise AdapterError(f"register_adapter takes the type of modules first, got {module_type!r}")
     name = module_type.__qualname__
     if isinstance(adapter, type):
         kind = adapter.__qualname__

@@ -149,7 +149,7 @@ def analysis(
 
     def make(target: Any) -> Analysis[Any]:
         if not callable(target) or inspect.isclass(target):
-            raise PassDefinitionError(f"analysis takes a function, not {target!r}")
+            raise PassDefinitionError(f"analysis takes a function, got {target!r}")
         default_name = str(getattr(target, "__name__", type(target).__name__))
         if persistent and name is None and (default_name == "<lambda>" or not hasattr(target, "__name__")):
             raise PassDefinitionError(f"a persistent analysis needs a name; pass name=... for {target!r}")

@@ -215,7 +215,7 @@ class RecordedAnswers:
 
     def __init__(self, path: Path | str, *, unknown: Literal["error", "ask"] = "error") -> None:
         if unknown not in ("error", "ask"):
-            raise ValueError(f"unknown must be 'error' or 'ask', not {unknown!r}")
+            raise ValueError(f"unknown must be 'error' or 'ask', got {unknown!r}")
         given = Path(path)
         self.path: Final = given / ANSWERS_FILE if given.is_dir() else given
         """The file."""

@@ -205,23 +205,21 @@ class PassContext(Displayed):
         schedule: int | Schedule | None = None,
     ) -> None:
         if isinstance(opt_level, bool) or not isinstance(opt_level, int):
-            raise TypeError(f"opt_level must be an int, not {opt_level!r}")
+            raise TypeError(f"opt_level must be an int, got {opt_level!r}")
         if max_concurrency is not None and not is_count(max_concurrency):
-            raise ValueError(
-                f"max_concurrency must be an int of at least 1, or None for no limit; not {max_concurrency!r}"
-            )
+            raise ValueError(f"max_concurrency must be an int of at least 1 or None, got {max_concurrency!r}")
         if exit_grace != 0 and not is_seconds(exit_grace):
-            raise ValueError(f"exit_grace must be a number of seconds, 0 or more; not {exit_grace!r}")
+            raise ValueError(f"exit_grace must be a number of seconds, 0 or more, got {exit_grace!r}")
         if deadline is not None and not is_seconds(deadline):
-            raise ValueError(f"deadline must be a number of seconds above 0, or None for no limit; not {deadline!r}")
+            raise ValueError(f"deadline must be a number of seconds above 0 or None, got {deadline!r}")
         if diag_ctx is not None and not isinstance(diag_ctx, DiagnosticContext):
-            raise TypeError(f"diag_ctx must be a DiagnosticContext, not {diag_ctx!r}")
+            raise TypeError(f"diag_ctx must be a DiagnosticContext, got {diag_ctx!r}")
         if not isinstance(strict, bool):
-            raise TypeError(f"strict must be True or False, not {strict!r}")
+            raise TypeError(f"strict must be True or False, got {strict!r}")
         if isinstance(schedule, int) and not isinstance(schedule, bool):
             schedule = Schedule(schedule)
         if not isinstance(schedule, Schedule | None):
-            raise TypeError(f"schedule must be a seed (an int) or a Schedule, not {schedule!r}")
+            raise TypeError(f"schedule must be a seed (an int) or a Schedule, got {schedule!r}")
         _set_field(self, "opt_level", opt_level)
         _set_field(self, "required_pass", _names("required_pass", required_pass))
         _set_field(self, "disabled_pass", _names("disabled_pass", disabled_pass))
@@ -232,12 +230,12 @@ class PassContext(Displayed):
         _set_field(self, "executor", check_executor("PassContext", executor))
         _set_field(self, "deadline", deadline)
         if store is not None and not isinstance(store, Store):
-            raise TypeError(f"store must be a Store, such as apass.stores.SqliteStore(path), not {store!r}")
+            raise TypeError(f"store must be a Store, such as apass.stores.SqliteStore(path), got {store!r}")
         _set_field(self, "store", store)
         _set_field(self, "strict", strict)
         answers = RecordedAnswers(replay_answers) if isinstance(replay_answers, str | Path) else replay_answers
         if not isinstance(answers, RecordedAnswers | None):
-            raise TypeError(f"replay_answers must be a folder or RecordedAnswers, not {answers!r}")
+            raise TypeError(f"replay_answers must be a folder or RecordedAnswers, got {answers!r}")
         chosen, defaults = tuple(_instruments(instruments)), _default_instruments()
         hooks = Hooks.of(with_companions(chosen, defaults, must_be_entered=bool(chosen or config)))
         tolerant = None if store is None else FaultTolerantStore(store)
@@ -748,17 +746,17 @@ def _default_scope() -> PassScope:
 def _names(parameter: str, names: Iterable[str] | None) -> frozenset[str]:
     if isinstance(names, str) or not isinstance(names, Iterable | None):
         prefix = "the string " if isinstance(names, str) else ""
-        raise TypeError(f"{parameter} must be a list or set of names, not {prefix}{names!r}")
+        raise TypeError(f"{parameter} must be a list or set of names, got {prefix}{names!r}")
     unique_names = frozenset(names or ())
     for name in unique_names:
         if not isinstance(name, str):
-            raise TypeError(f"{parameter} must hold names of passes, not {name!r}")
+            raise TypeError(f"{parameter} must hold names of passes, got {name!r}")
     return unique_names
 
 
 def _instruments(instruments: Iterable[object] | None) -> Iterable[object]:
     if instruments is not None and not isinstance(instruments, Iterable):
-        raise TypeError(f"instruments must be a list of instruments, not {instruments!r}")
+        raise TypeError(f"instruments must be a list of instruments, got {instruments!r}")
     return instruments or ()
 
 

@@ -45,7 +45,7 @@ class DiagnosticContext(Displayed):
         self, sources: Mapping[str, str] | None = None, *, limit: int = 10_000, source_limit: int = 1_000
     ) -> None:
         if limit < 1 or source_limit < 1:
-            raise ValueError(f"limit and source_limit must be at least 1, not {limit!r} and {source_limit!r}")
+            raise ValueError(f"limit and source_limit must be at least 1, got {limit!r} and {source_limit!r}")
         self._limit, self._source_limit = limit, source_limit
         self._lock = threading.Lock()
         self._batch = _Pending()

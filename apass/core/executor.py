@@ -114,7 +114,7 @@ def check_executor(owner: str, choice: object) -> ExecutorChoice:
             near = did_you_mean(choice, names, listing="known are ")
             raise ValueError(f"{owner} names the executor {choice!r}{near}")
     elif choice is not None and (isinstance(choice, type) or not isinstance(choice, Executor)):
-        raise TypeError(f"{owner} takes an executor or the name of one, not {choice!r}")
+        raise TypeError(f"{owner} takes an executor or the name of one, got {choice!r}")
     return cast("ExecutorChoice", choice)
 
 

@@ -67,4 +67,4 @@ class AnyPass(Protocol):
 
 def _check(condition: bool, subject: str, value: object, expected: str) -> None:
     if not condition:
-        raise PassDefinitionError(f"{subject} must be {expected}, not {value!r}")
+        raise PassDefinitionError(f"{subject} must be {expected}, got {value!r}")

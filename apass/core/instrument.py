@@ -256,7 +256,7 @@ def pass_instrument(
     if pi_cls is None:
         return pass_instrument
     if not inspect.isclass(pi_cls):
-        raise TypeError(f"pass_instrument decorates a class, not {pi_cls!r}")
+        raise TypeError(f"pass_instrument decorates a class, got {pi_cls!r}")
     _check_hooks(pi_cls)
     # A base class that was declared so has its own name.
     if getattr(pi_cls, "name", None) in {None, *(base.__name__ for base in pi_cls.__mro__)}:
@@ -395,7 +395,7 @@ def find_hook(instrument: object, name: str) -> Callable[..., Any] | None:
     if hook is None or _is_inherited(hook, name):
         return None
     if not callable(hook):
-        raise TypeError(f"the hook {name} of instrument {instrument_name(instrument)!r} must be callable, not {hook!r}")
+        raise TypeError(f"the hook {name} of instrument {instrument_name(instrument)!r} must be callable, got {hook!r}")
     return cast("Callable[..., Any]", hook)
 
 

@@ -191,7 +191,7 @@ def register_plugin(plugin: IRPlugin[ModT]) -> IRPlugin[ModT]:
 
     """
     if not isinstance(plugin, IRPlugin):
-        raise AdapterError(f"register_plugin takes an IRPlugin, not {plugin!r}")
+        raise AdapterError(f"register_plugin takes an IRPlugin, got {plugin!r}")
     if plugin.module_type is None:
         raise AdapterError("register_plugin needs the class of modules; write IRPlugin(module_type=..., ...)")
     for suffix in plugin.suffixes:

@@ -120,7 +120,7 @@ def value_text(value: object) -> str:
 
 def _register(name: str, function: CallableT) -> CallableT:
     if not callable(function):
-        raise PassRegistrationError(f"register_callable takes something callable as {name!r}, not {function!r}")
+        raise PassRegistrationError(f"register_callable takes something callable as {name!r}, got {function!r}")
     if not is_plain_word(name):
         raise PassRegistrationError(
             f"invalid name of a callable {name!r}; begin with a letter, and use letters, digits and any of . / - _, "

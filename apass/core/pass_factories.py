@@ -82,7 +82,7 @@ def add_factory(
             f"so that it can be written in a pipeline"
         )
     if not callable(factory):
-        raise PassRegistrationError(f"the factory of pass {name!r} must be callable, not {factory!r}")
+        raise PassRegistrationError(f"the factory of pass {name!r} must be callable, got {factory!r}")
     if provided:
         _PROVIDED[name] = factory
         return
@@ -133,23 +133,28 @@ def find_factory(name: str, allow: Collection[str] | None = None) -> Factory:
     if name in _offers():
         return _load(name, _offers()[name])
     if name not in _PROVIDED:
-        loaded: set[str] = set()
-        try:
-            for pattern in matching_modules(_MODULES, name):
-                loaded.add(pattern)
-                if name in _PROVIDED:
-                    break
-        except MissingExtraError as error:
-            if any(fnmatchcase(name, pattern) for pattern in plugins(_MODULES).keys() - loaded - {"*"}):
-                raise
-            # A plug-in that may provide any name need not provide this one.
-            unknown = _unknown(name, allow)
-            if loaded or has_suggestion(unknown):
-                raise unknown from error
-            raise UnknownPassError(f"{unknown}; some plug-ins are not installed: {error}") from error
+        _import_provider(name, allow)
     if name not in _PROVIDED:
         raise _unknown(name, allow)
     return _PROVIDED[name]
+
+
+def _import_provider(name: str, allow: Collection[str] | None) -> None:
+    """Import plug-ins until one provides a pass."""
+    loaded: set[str] = set()
+    try:
+        for pattern in matching_modules(_MODULES, name):
+            loaded.add(pattern)
+            if name in _PROVIDED:
+                return
+    except MissingExtraError as error:
+        if any(fnmatchcase(name, pattern) for pattern in plugins(_MODULES).keys() - loaded - {"*"}):
+            raise
+        # A plug-in that may provide any name need not provide this one.
+        unknown = _unknown(name, allow)
+        if loaded or has_suggestion(unknown):
+            raise unknown from error
+        raise UnknownPassError(f"{unknown}; some plug-ins are not installed: {error}") from error
 
 
 def load_providers() -> None:

@@ -69,8 +69,7 @@ class PassSetup:
         errors = await run_shielded(calls, grace=self._ctx.exit_grace, error=exc)
         for host in self._hosts:
             host.scope.cancel()
-            if host.error is not None and host.error is not exc:
-                errors.append(host.error)
+        errors += [host.error for host in self._hosts if host.error is not None and host.error is not exc]
         if not is_cancelled:
             # The exit of the group must not replace an error by a cancellation that waits outside.
             group.cancel_scope.shield = True

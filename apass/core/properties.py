@@ -100,11 +100,11 @@ def check_property(key: str, value: object) -> tuple[str | Property, ...]:
 
     """
     if isinstance(value, str | Analysis) or not isinstance(value, Iterable):
-        raise PassDefinitionError(f"{key} must be a list of properties, not {value!r}; write [{value!r}]")
+        raise PassDefinitionError(f"{key} must be a list of properties, got {value!r}; write [{value!r}]")
     items = tuple(cast("Iterable[object]", value))
     for item in items:
         if not isinstance(item, str | Analysis):
-            raise PassDefinitionError(f"{key} must be a list of properties or their names, not {item!r}")
+            raise PassDefinitionError(f"{key} must be a list of properties or their names, got {item!r}")
     return cast("tuple[str | Property, ...]", items)
 
 

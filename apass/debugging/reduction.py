@@ -166,7 +166,7 @@ class Search:
         on_try: Callable[[int, Size], object],
     ) -> None:
         if keep not in (None, "module", "pipeline"):
-            raise ValueError(f"keep must be 'module', 'pipeline' or None, not {keep!r}")
+            raise ValueError(f"keep must be 'module', 'pipeline' or None, got {keep!r}")
         if not is_count(jobs):
             # With 0, no attempt would be made, and the original would be the result.
             raise ValueError(f"jobs must be a positive number of attempts, got {jobs!r}")

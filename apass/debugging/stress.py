@@ -117,7 +117,7 @@ async def stress(
 
     """
     if not is_count(seeds):
-        raise ValueError(f"seeds must be an int of at least 1, not {seeds!r}")
+        raise ValueError(f"seeds must be an int of at least 1, got {seeds!r}")
     search = _Search(mod, as_pass("stress(mod, pass_)", pass_), report or _ignore)
     return await search.run(seeds)
 

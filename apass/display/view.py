@@ -45,6 +45,6 @@ def not_shown(obj: object) -> TypeError:
     if type(obj).__name__ == "ModelProto":  # the class of the package onnx, which passes do not work on
         advice = "convert it with onnx_ir.from_proto(model)"
     return TypeError(
-        f"view shows passes, plans, contexts, modules, outcomes and results of instruments, not {shorten(repr(obj))}; "
+        f"view shows passes, plans, contexts, modules, outcomes and results of instruments, got {shorten(repr(obj))}; "
         f"{advice}"
     )

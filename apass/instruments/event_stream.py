@@ -135,11 +135,11 @@ def events(*, limit: int = 10_000, kinds: Iterable[EventKind] | None = None, fun
 
     """
     if not is_count(limit):
-        raise ValueError(f"limit must be an int of at least 1, not {limit!r}")
+        raise ValueError(f"limit must be an int of at least 1, got {limit!r}")
     if isinstance(kinds, str):
-        raise ValueError(f"kinds must be a list of kinds, not {kinds!r}; write [{kinds!r}]")
+        raise ValueError(f"kinds must be a list of kinds, got {kinds!r}; write [{kinds!r}]")
     if not isinstance(kinds, Iterable | None):
-        raise ValueError(f"kinds must be a list of kinds, not {kinds!r}; write [{KINDS[0]!r}]")
+        raise ValueError(f"kinds must be a list of kinds, got {kinds!r}; write [{KINDS[0]!r}]")
     wanted = KINDS if kinds is None else tuple(kinds)
     for kind in wanted:
         if kind not in KINDS:

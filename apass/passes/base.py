@@ -158,7 +158,7 @@ class Pass(Displayed, ABC, Generic[ModT]):
         set_class_keywords(cls, opt_level, name, required, options)
         info = cls.__dict__.get("info")
         if info is not None and not isinstance(info, PassInfo | property):
-            raise PassDefinitionError(f"{cls.__name__}.info must be a PassInfo(opt_level=..., name=...), not {info!r}")
+            raise PassDefinitionError(f"{cls.__name__}.info must be a PassInfo(opt_level=..., name=...), got {info!r}")
         if issubclass(cls, BodyOptions):
             define_options(cls, init=init, kw_only=kw_only, not_fields=_NOT_OPTIONS)
         if isinstance(info, PassInfo):
@@ -190,48 +190,37 @@ class Pass(Displayed, ABC, Generic[ModT]):
             Exception: any error of the pass or of a hook, with a note that gives the location.
 
         """
-        if mod is None:
-            raise TypeError(f"pass {self.info.name!r} was called with None, not a module; check the code that made it")
-        if ctx is not None and ctx is not PassContext.current():
-            return await self.run(mod, ctx, donate=donate)
-        if donate:
-            try:
-                return await self._run_donated(mod)
-            except BaseException as error:
-                hide_runner_frames(error)
-                raise
-        if not isinstance(getattr(self, "info", None), PassInfo):
-            raise _missing_info(self)
-        scope = current_scope()
-        cursor = RunCursor(current_run())
-        cursor.item = self
-        if scope.records_passes:
-            scope.record_pass(self)
-        if cursor.parent is not None:
-            try:
+        if mod is None or not isinstance(getattr(self, "info", None), PassInfo):
+            raise _call_error(self)
+        try:
+            if donate or (ctx is not None and ctx is not PassContext.current()):
+                return await self.run(mod, ctx, donate=donate)
+            scope = current_scope()
+            cursor = RunCursor(current_run())
+            cursor.item = self
+            if scope.records_passes:
+                scope.record_pass(self)
+            if cursor.parent is not None:
                 with cursor:
                     return await execute(self, mod, scope, cursor)
-            except BaseException as error:
-                hide_runner_frames(error)
-                raise
-        RUN.set(cursor)
-        scheduler = scope.state.scheduler
-        is_slice_over = scheduler.enter()
-        try:
-            if is_slice_over:
-                await scheduler.yield_to_loop()
-            if self.has_setup:
-                async with PassSetup(self.passes_to_open(scope.ctx), scope.ctx):
-                    return await execute(self, mod, scope, cursor)
-            return await execute(self, mod, scope, cursor)
+            RUN.set(cursor)
+            scheduler = scope.state.scheduler
+            is_slice_over = scheduler.enter()
+            try:
+                if is_slice_over:
+                    await scheduler.yield_to_loop()
+                if self.has_setup:
+                    async with PassSetup(self.passes_to_open(scope.ctx), scope.ctx):
+                        return await execute(self, mod, scope, cursor)
+                return await execute(self, mod, scope, cursor)
+            finally:
+                scheduler.leave()
+                # The run of a cursor without an item is its parent, here None. This saves a tenth of the time of a
+                # call, as setting a contextvar is slow.
+                cursor.item = cursor.mod = None
         except BaseException as error:
             hide_runner_frames(error)
             raise
-        finally:
-            scheduler.leave()
-            # The run of a cursor without an item is its parent, here None. This saves a tenth of the time of a call, as
-            # setting a contextvar is slow.
-            cursor.item = cursor.mod = None
 
     async def run(
         self, mod: ModT, ctx: PassContext | None = None, *, name: str | None = None, donate: bool = False
@@ -261,24 +250,20 @@ class Pass(Displayed, ABC, Generic[ModT]):
         """
         token = None if name is None else enter_module(name)
         try:
-            if ctx is None:
-                return await self(mod, donate=donate)
-            check_type("ctx", ctx, PassContext)
-            async with ctx:
-                return await self(mod, donate=donate)
+            if ctx is not None:
+                check_type("ctx", ctx, PassContext)
+            async with ctx or nullcontext():
+                if donate:
+                    offer_draft(self, Draft(mod, mod))
+                return await self(mod)
         except BaseException as error:
             hide_runner_frames(error)
             raise
         finally:
+            if donate:
+                withdraw_draft()
             if token is not None:
                 leave_module(token)
-
-    async def _run_donated(self, mod: ModT) -> ModT:
-        offer_draft(self, Draft(mod, mod))
-        try:
-            return await self(mod)
-        finally:
-            withdraw_draft()
 
     @abstractmethod
     def transform(self, mod: ModT, ctx: PassContext) -> ModT | Awaitable[ModT]:
@@ -562,9 +547,12 @@ def _functions_of(member: object) -> Iterator[FunctionType]:
     yield from (unwrap(part) for part in parts if isinstance(part, FunctionType))
 
 
-def _missing_info(pass_: Pass[Any]) -> PassDefinitionError:
+def _call_error(pass_: Pass[Any]) -> Exception:
+    """Return the error for a pass without `info`, or one that was called with None."""
     name = type(pass_).__name__
-    return PassDefinitionError(f"{name} has no `info`; set it to PassInfo(opt_level=..., name={name!r})")
+    if not isinstance(getattr(pass_, "info", None), PassInfo):
+        return PassDefinitionError(f"{name} has no `info`; set it to PassInfo(opt_level=..., name={name!r})")
+    return TypeError(f"pass {pass_.info.name!r} was called with None, not a module; check the code that made it")
 
 
 def not_a_pass(expected: str, value: object) -> TypeError:
@@ -578,7 +566,7 @@ def not_a_pass(expected: str, value: object) -> TypeError:
     if isinstance(value, type):
         kind = "a class of passes" if issubclass(value, Pass) else "a class"
         return TypeError(f"{expected}, but {value.__name__} is {kind}; write {value.__name__}()")
-    return TypeError(f"{expected}, not {shorten(repr(value))}{_hint(value)}")
+    return TypeError(f"{expected}, got {shorten(repr(value))}{_hint(value)}")
 
 
 def _hint(value: object) -> str:

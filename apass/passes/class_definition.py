@@ -57,14 +57,17 @@ def set_class_keywords(
         setattr(cls, _KEYWORDS, True)
         if analyses:
             cls.analyses = analyses
-    for key, value in check_pass_options(where, options).items():
-        # A function would become a method.
-        setattr(cls, key, staticmethod(value) if isinstance(value, FunctionType) else value)
     in_body: Any = {
         key: cls.__dict__[key] for key in LISTS if key in cls.__dict__ and not isinstance(cls.__dict__[key], property)
     }
-    for key, value in check_pass_options(where, in_body).items():
-        setattr(cls, key, value)
+    for key, value in (*check_pass_options(where, options).items(), *check_pass_options(where, in_body).items()):
+        # A function would become a method.
+        setattr(cls, key, staticmethod(value) if isinstance(value, FunctionType) else value)
+    _check_methods(cls, where)
+
+
+def _check_methods(cls: Any, where: str) -> None:
+    """Raise PassDefinitionError if a method takes other arguments than the runner gives."""
     for method in PARAMETERS:
         work: object = cls.__dict__.get(method)
         if isinstance(work, FunctionType):

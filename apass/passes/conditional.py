@@ -54,7 +54,7 @@ class If(Combinator[ModT]):
         required: Sequence[str] | None = None,
     ) -> None:
         if not callable(predicate):
-            raise PassDefinitionError(f"If takes first a predicate, a function of the module, not {predicate!r}")
+            raise PassDefinitionError(f"If takes first a predicate, a function of the module, got {predicate!r}")
         self.otherwise: tuple[Pass[ModT], ...] = check_passes("If(otherwise=...)", otherwise or ())
         """The passes to run if the predicate is false."""
         options = {"predicate": predicate, "otherwise": list(self.otherwise)}

@@ -229,17 +229,17 @@ def _decorate(
     if analyses:
         extra["analyses"] = analyses
     if not inspect.isclass(base) or not issubclass(base, kind):
-        raise PassDefinitionError(f"base of {decorator} must be a class derived from {kind.__name__}, not {base!r}")
+        raise PassDefinitionError(f"base of {decorator} must be a class derived from {kind.__name__}, got {base!r}")
     if opt_level is None:
         raise PassDefinitionError(f"please provide opt_level: {decorator}(opt_level=...)")
     # An int is a likely mistake: `@module_pass(2)` passes the level as the function.
     if isinstance(pass_func, int) or (pass_func is not None and not callable(pass_func)):
-        message = f"{decorator} takes a function or a class, not {pass_func!r}; pass opt_level by keyword"
+        message = f"{decorator} takes a function or a class, got {pass_func!r}; pass opt_level by keyword"
         raise PassDefinitionError(message)
 
     def make(target: Any) -> Any:
         if not callable(target):
-            raise PassDefinitionError(f"{decorator} takes a function or a class, not {target!r}")
+            raise PassDefinitionError(f"{decorator} takes a function or a class, got {target!r}")
         if isinstance(target, Pass):
             raise PassDefinitionError(f"{decorator} takes a function or a class, but {target!r} is already a pass")
         info = PassInfo(opt_level, name or _name_of(target), names)

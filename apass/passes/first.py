@@ -52,9 +52,7 @@ class First(Alternatives[ModT]):
         required: Sequence[str] | None = None,
     ) -> None:
         if timeout is not None and not is_seconds(timeout):
-            raise PassDefinitionError(
-                f"timeout must be a number of seconds above 0, or None for no limit; not {timeout!r}"
-            )
+            raise PassDefinitionError(f"timeout must be a number of seconds above 0 or None, got {timeout!r}")
         super().__init__(passes, {} if timeout is None else {"timeout": timeout}, opt_level, name, required)
         self.timeout: Final = timeout
         """Seconds for each alternative; None is no limit."""

@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from apass.concurrency.coroutines import await_once, is_awaitable
 from apass.core.adapter import ModT, adapter_for, commit, exact_fingerprint
 from apass.core.context import PassContext, current_scope
-from apass.core.draft import take_draft
+from apass.core.draft import Draft, take_draft
 from apass.errors import PassResultError
 from apass.passes.base import ModulePass
 
@@ -80,31 +80,34 @@ class InPlacePass(ModulePass[ModT]):
             draft.forget()
         else:
             private = adapter.isolate(mod, [name for name, _ in adapter.functions(mod)])
-
-        def finish(changed: object) -> ModT:
-            if not isinstance(changed, bool):
-                raise PassResultError(
-                    f"transform_in_place of pass {self.info.name!r} returned {changed!r}; return True if the module "
-                    "changed, else False"
-                )
-            if before and not changed and exact_fingerprint(adapter, private) != before:
-                raise PassResultError(f"pass {self.info.name!r} changed the module, but returned False; return True")
-            if not changed:
-                if draft is not None:
-                    draft.keep(mod, private)
-                return mod
-            funcs = (func for _, func in adapter.functions(private))
-            current_scope().state.analyses.changed_in_place(funcs)
-            result = commit(adapter, private)
-            if draft is not None:
-                draft.keep(result, result)
-            return result
-
         outcome = self.transform_in_place(private, ctx)
         if not is_awaitable(outcome):
-            return finish(outcome)
+            return self._finished(outcome, mod, private, before, draft)
 
         async def finish_later() -> ModT:
-            return finish(await await_once(outcome, f"transform_in_place of pass {self.info.name!r}"))
+            changed = await await_once(outcome, f"transform_in_place of pass {self.info.name!r}")
+            return self._finished(changed, mod, private, before, draft)
 
         return finish_later()
+
+    def _finished(self, changed: object, mod: ModT, private: ModT, before: str, draft: Draft | None) -> ModT:
+        """Return `private` as a new module if it has changed, or else `mod`.
+
+        Raises:
+            PassResultError: if `changed` is no bool, or False although the fingerprint is not `before`.
+
+        """
+        adapter = adapter_for(mod)
+        if not isinstance(changed, bool):
+            raise PassResultError(
+                f"transform_in_place of pass {self.info.name!r} returned {changed!r}; return True if the module "
+                "changed, else False"
+            )
+        if before and not changed and exact_fingerprint(adapter, private) != before:
+            raise PassResultError(f"pass {self.info.name!r} changed the module, but returned False; return True")
+        if changed:
+            current_scope().state.analyses.changed_in_place(func for _, func in adapter.functions(private))
+            mod = private = commit(adapter, private)
+        if draft is not None:
+            draft.keep(mod, private)
+        return mod

@@ -52,12 +52,10 @@ class Loop(Combinator[ModT]):
         super().__init__(passes, set_options, opt_level, name, required)
         if times is not None and not is_count(times):
             raise PassDefinitionError(
-                f"times must be an int of at least 1, or None for up to {MAX_ROUNDS} rounds, not {times!r}"
+                f"times must be an int of at least 1, or None for up to {MAX_ROUNDS} rounds, got {times!r}"
             )
         if budget is not None and not is_seconds(budget):
-            raise PassDefinitionError(
-                f"budget must be a number of seconds above 0, or None for no limit; not {budget!r}"
-            )
+            raise PassDefinitionError(f"budget must be a number of seconds above 0 or None, got {budget!r}")
         self.times: Final = times
         """The maximum number of rounds; None is `MAX_ROUNDS`."""
         self.budget: Final = budget

@@ -66,9 +66,9 @@ class MinimumPoint(Loop[ModT]):
         required: Sequence[str] | None = None,
     ) -> None:
         if not callable(key):
-            raise PassDefinitionError(f"key must be a function of the module, not {key!r}")
+            raise PassDefinitionError(f"key must be a function of the module, got {key!r}")
         if not is_count(backtrack_depth):
-            raise PassDefinitionError(f"backtrack_depth must be an int of at least 1, not {backtrack_depth!r}")
+            raise PassDefinitionError(f"backtrack_depth must be an int of at least 1, got {backtrack_depth!r}")
         depth = None if backtrack_depth == BACKTRACK_DEPTH else backtrack_depth
         options = {"key": key, "backtrack_depth": depth, "times": times, "budget": budget}
         super().__init__(passes, options, times, budget, opt_level, name, required)

@@ -112,11 +112,11 @@ def split_requirements(required: object) -> tuple[tuple[str, ...], tuple[Analysi
     if required is None:
         return (), ()
     if isinstance(required, Analysis):
-        raise PassDefinitionError(f"required must be a list of names and analyses, not {required!r}; write [...]")
+        raise PassDefinitionError(f"required must be a list of names and analyses, got {required!r}; write [...]")
     if isinstance(required, str):
         raise PassDefinitionError(f"required is the string {required!r}; give a list of names")
     if not isinstance(required, Iterable):
-        raise PassDefinitionError(f"required must be a list of names and analyses, not {required!r}")
+        raise PassDefinitionError(f"required must be a list of names and analyses, got {required!r}")
     items = tuple(cast("Iterable[str | Analysis[Any]]", required))
     # `PassInfo` checks that the other ones are names.
     names = tuple(item for item in items if not isinstance(item, Analysis))
@@ -140,10 +140,10 @@ def check_pass_options(decorator: str, options: PassOptions) -> dict[str, Any]:
     }
     timeout, on_error = options.get("timeout"), options.get("on_error", "raise")
     if timeout is not None and not is_seconds(timeout):
-        raise PassDefinitionError(f"timeout must be a positive number of seconds or None, not {timeout!r}")
+        raise PassDefinitionError(f"timeout must be a positive number of seconds or None, got {timeout!r}")
     if on_error not in ("raise", "keep") and not callable(on_error):
         choices = "'raise', 'keep' or a function (func, mod, ctx, error) -> func"
-        raise PassDefinitionError(f"on_error must be {choices}, not {on_error!r}")
+        raise PassDefinitionError(f"on_error must be {choices}, got {on_error!r}")
     try:
         check_executor(decorator, options.get("executor"))
     except (TypeError, ValueError) as error:
@@ -153,7 +153,7 @@ def check_pass_options(decorator: str, options: PassOptions) -> dict[str, Any]:
         attributes["preserves"] = frozenset(_analyses(preserves))
     cacheable = options.get("cacheable", False)
     if not isinstance(cacheable, bool) and cacheable != "module":
-        raise PassDefinitionError(f"cacheable must be True, False or 'module', not {cacheable!r}")
+        raise PassDefinitionError(f"cacheable must be True, False or 'module', got {cacheable!r}")
     if attributes.get("config_keys") is not None:
         keys = _listed("config_keys", "options or their keys", attributes["config_keys"], (str, ConfigOption))
         attributes["config_keys"] = tuple(map(config_key, keys))
@@ -165,13 +165,13 @@ def check_pass_options(decorator: str, options: PassOptions) -> dict[str, Any]:
             attributes[key] = _listed(key, "names of passes", attributes[key], (str,))
     opener = options.get("open")
     if "open" in options and not callable(opener):
-        raise PassDefinitionError(f"open must be a function (ctx) with one `yield`, not {opener!r}")
+        raise PassDefinitionError(f"open must be a function (ctx) with one `yield`, got {opener!r}")
     outside = options.get("outside")
     if outside is not None and not isinstance(outside, Outside):
         raise PassDefinitionError(f"outside must be a member of apass.Outside or None, got {outside!r}")
     for flag in ("idempotent", "native"):
         if not isinstance(attributes.get(flag, False), bool):
-            raise PassDefinitionError(f"{flag} must be True or False, not {attributes[flag]!r}")
+            raise PassDefinitionError(f"{flag} must be True or False, got {attributes[flag]!r}")
     return attributes
 
 
@@ -179,7 +179,7 @@ def _listed(key: str, noun: str, value: object, kinds: tuple[type, ...]) -> tupl
     """Return the items of an option, which must be a list of objects of some types."""
     if isinstance(value, kinds) or not isinstance(value, Iterable):
         hint = f"; write [{config_key(cast('ConfigKey', value))!r}]" if isinstance(value, kinds) else ""
-        raise PassDefinitionError(f"{key} must be a list of {noun}, not {value!r}{hint}")
+        raise PassDefinitionError(f"{key} must be a list of {noun}, got {value!r}{hint}")
     items = tuple(cast("Iterable[object]", value))
     for item in items:
         if not isinstance(item, kinds):
@@ -191,5 +191,5 @@ def _analyses(preserves: object) -> Iterator[Analysis[Any]]:
     is_collection = isinstance(preserves, Iterable) and not isinstance(preserves, str)
     for item in cast("Iterable[object]", preserves if is_collection else [preserves]):
         if not is_collection or not isinstance(item, Analysis):
-            raise PassDefinitionError(f"preserves must be a set of analyses or 'all', not {preserves!r}")
+            raise PassDefinitionError(f"preserves must be a set of analyses or 'all', got {preserves!r}")
         yield item

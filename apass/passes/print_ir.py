@@ -39,7 +39,7 @@ class PrintIR(ModulePass[Any]):
 
     def __init__(self, header: str = "") -> None:
         if not isinstance(header, str):
-            raise PassDefinitionError(f"the header of PrintIR must be a string, not {header!r}")
+            raise PassDefinitionError(f"the header of PrintIR must be a string, got {header!r}")
         self.header = header
         """The title that is printed above the module."""
         self.spec: tuple[str, Mapping[str, object]] | None = ("PrintIR", {"header": header} if header else {})

@@ -62,7 +62,7 @@ class Race(Alternatives[ModT]):
         required: Sequence[str] | None = None,
     ) -> None:
         if key is not None and not callable(key):
-            raise PassDefinitionError(f"key must be a function of the module or None, not {key!r}")
+            raise PassDefinitionError(f"key must be a function of the module or None, got {key!r}")
         super().__init__(passes, {} if key is None else {"key": key}, opt_level, name, required)
         self.key: Final = key
         """The function that rates a module; None takes the first result."""

@@ -54,7 +54,7 @@ class While(Loop[ModT]):
         required: Sequence[str] | None = None,
     ) -> None:
         if not callable(predicate):
-            raise PassDefinitionError(f"While takes first a predicate, a function of the module, not {predicate!r}")
+            raise PassDefinitionError(f"While takes first a predicate, a function of the module, got {predicate!r}")
         options = {"predicate": predicate, "times": times, "budget": budget}
         super().__init__(passes, options, times, budget, opt_level, name, required)
         self.predicate: Final = predicate

@@ -86,7 +86,7 @@ def parse_pipeline(text: str, *, allow: Iterable[str] | None = None) -> Sequenti
 
     """
     if not isinstance(text, str):
-        raise TypeError(f"parse_pipeline takes text, not {text!r}")
+        raise TypeError(f"parse_pipeline takes text, got {text!r}")
     elements = _Parser(text).pipeline()
     builder = _Builder(text, None if allow is None else check_allow(allow))
     passes = [builder.make(element) for element in elements]
@@ -121,7 +121,7 @@ def replace_options(pass_: Pass[Any], options: Mapping[str, object] | str) -> Pa
     parser = _Parser(text)
     new = parser.element()
     if parser.next.kind != "end":
-        raise parser.error(f"expected the end of the options, not {parser.next.shown()}")
+        raise parser.error(f"expected the end of the options, got {parser.next.shown()}")
     keys = {option.key for option in new.options}
     others = [replace(option, position=0, value_position=0) for option in old.options if option.key not in keys]
     return _Builder(text, None).make(
@@ -200,7 +200,7 @@ class _Parser:
         """Return the elements of the text."""
         elements = self.list_of(self.element, "end")
         if self.next.kind != "end":
-            raise self.error(f"expected ',' or the end of the text, not {self.next.shown()}")
+            raise self.error(f"expected ',' or the end of the text, got {self.next.shown()}")
         return elements
 
     def element(self) -> _Element:
@@ -291,7 +291,7 @@ class _Parser:
         """Consume a token of the given kind; `expected` describes it in messages."""
         token = self.next
         if token.kind != kind:
-            raise self.error(f"expected {expected}, not {token.shown()}")
+            raise self.error(f"expected {expected}, got {token.shown()}")
         self.advance()
         return token
 
@@ -314,7 +314,7 @@ def check_allow(allow: Iterable[str]) -> tuple[str, ...]:
 
     """
     if isinstance(allow, str):
-        raise TypeError(f"allow must be a list of names or patterns, not {allow!r}; write [{allow!r}]")
+        raise TypeError(f"allow must be a list of names or patterns, got {allow!r}; write [{allow!r}]")
     patterns = tuple(allow)
     for pattern in patterns:
         if not isinstance(pattern, str):

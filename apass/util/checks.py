@@ -32,12 +32,12 @@ def check_type(what: str, value: object, kind: type | UnionType) -> None:
     >>> check_type("name", 3, str | None)
     Traceback (most recent call last):
         ...
-    TypeError: the name must be of type str | None, not 3
+    TypeError: the name must be of type str | None, got 3
     """
     if not isinstance(value, kind):
         names = [member.__name__ for member in (kind.__args__ if isinstance(kind, UnionType) else (kind,))]
         expected = " | ".join(names).replace("NoneType", "None")
-        raise TypeError(f"the {what} must be of type {expected}, not {value!r}")
+        raise TypeError(f"the {what} must be of type {expected}, got {value!r}")
 
 
 def check_methods(what: str, value: object, kind: str, *methods: str) -> None:
@@ -46,8 +46,8 @@ def check_methods(what: str, value: object, kind: str, *methods: str) -> None:
     >>> check_methods("observer", 5, "a JobObserver", "on_event", "run")
     Traceback (most recent call last):
         ...
-    TypeError: the observer must be a JobObserver with the methods on_event and run, not 5
+    TypeError: the observer must be a JobObserver with the methods on_event and run, got 5
     """
     if isinstance(value, type) or not all(callable(getattr(value, name, None)) for name in methods):
         names = " and ".join(methods)
-        raise TypeError(f"the {what} must be {kind} with the method{'s' * (len(methods) > 1)} {names}, not {value!r}")
+        raise TypeError(f"the {what} must be {kind} with the method{'s' * (len(methods) > 1)} {names}, got {value!r}")

@@ -212,7 +212,7 @@ def test_incomplete_adapter_is_rejected() -> None:
     )
     wrong: Any = ADAPTER
     assert message_of(apass.AdapterError, lambda: apass.register_adapter(wrong, wrong)).startswith(
-        "register_adapter takes the type of modules first, not <"
+        "register_adapter takes the type of modules first, got <"
     )
 
 

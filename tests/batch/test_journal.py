@@ -212,5 +212,5 @@ async def test_results_from_an_executor_are_stored(tmp_path: Path) -> None:
 
 def test_journal_argument_is_validated() -> None:
     wrong: Any = 3
-    with pytest.raises(TypeError, match=r"journal must be a path or an apass.Journal\(path\), not 3"):
+    with pytest.raises(TypeError, match=r"journal must be a path or an apass.Journal\(path\), got 3"):
         apass.optimize_stream([], Doubling().make(), journal=wrong)

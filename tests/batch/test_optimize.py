@@ -363,7 +363,7 @@ async def test_failure_closes_streams_of_unstarted_modules() -> None:
 
 @pytest.mark.parametrize("limit", [0, -1, True, 1.5, "2"])
 async def test_invalid_limit_raises(limit: Any) -> None:
-    with pytest.raises(ValueError, match=f"limit must be an int of at least 1, or None for no limit; not {limit!r}"):
+    with pytest.raises(ValueError, match=f"limit must be an int of at least 1 or None, got {limit!r}"):
         await optimize_all([{"f": 1}], Double, limit=limit)
 
 
@@ -380,11 +380,11 @@ async def test_iterating_outside_the_block_raises() -> None:
 
 async def test_invalid_arguments_raise() -> None:
     wrong: Any = "ignore"
-    with pytest.raises(ValueError, match="errors must be 'raise' or 'collect', not 'ignore'"):
+    with pytest.raises(ValueError, match="errors must be 'raise' or 'collect', got 'ignore'"):
         await optimize_all([{"f": 1}], Double, errors=wrong)
     no_pass: Any = len
     with pytest.raises(
-        TypeError, match=r"optimize_all\(modules, pass_\) takes .* as pass_, not <built-in function len>"
+        TypeError, match=r"optimize_all\(modules, pass_\) takes .* as pass_, got <built-in function len>"
     ):
         await optimize_all([{"f": 1}], no_pass)
     swapped: Any = Double
@@ -392,7 +392,7 @@ async def test_invalid_arguments_raise() -> None:
     with pytest.raises(TypeError, match=r"modules come first and then the pass; write optimize_all"):
         await optimize_all(swapped, modules)
     text: Any = "Double"
-    with pytest.raises(TypeError, match=r"as pass_, not \[{'f': 1}\]; for several passes, write apass.Sequential"):
+    with pytest.raises(TypeError, match=r"as pass_, got \[{'f': 1}\]; for several passes, write apass.Sequential"):
         await optimize_all(text, modules)
     endless: Any = Source()
     with pytest.raises(TypeError, match="use optimize_stream for an async iterable"):
@@ -410,7 +410,7 @@ async def test_batch_runs_in_given_context() -> None:
         assert [outcome.module async for outcome in outcomes] == [{"level": 3}]
     assert apass.PassContext.current().opt_level == 2
     no_context: Any = 3
-    with pytest.raises(TypeError, match=r"context must be of type PassContext \| None, not 3"):
+    with pytest.raises(TypeError, match=r"context must be of type PassContext \| None, got 3"):
         await optimize_all([{}], Level, context=no_context)
 
 

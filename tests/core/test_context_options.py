@@ -18,11 +18,11 @@ pytestmark = pytest.mark.anyio
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"opt_level": "3"}, TypeError, "opt_level must be an int, not '3'"),
-        ({"opt_level": True}, TypeError, "opt_level must be an int, not True"),
-        ({"required_pass": "P"}, TypeError, "required_pass must be a list or set of names, not the string 'P'"),
-        ({"disabled_pass": [1]}, TypeError, "disabled_pass must hold names of passes, not 1"),
-        ({"instruments": 7}, TypeError, "instruments must be a list of instruments, not 7"),
+        ({"opt_level": "3"}, TypeError, "opt_level must be an int, got '3'"),
+        ({"opt_level": True}, TypeError, "opt_level must be an int, got True"),
+        ({"required_pass": "P"}, TypeError, "required_pass must be a list or set of names, got the string 'P'"),
+        ({"disabled_pass": [1]}, TypeError, "disabled_pass must hold names of passes, got 1"),
+        ({"instruments": 7}, TypeError, "instruments must be a list of instruments, got 7"),
         (
             {"instruments": [RecordingInstrument]},
             TypeError,
@@ -33,20 +33,20 @@ pytestmark = pytest.mark.anyio
         (
             {"max_concurrency": 0},
             ValueError,
-            "max_concurrency must be an int of at least 1, or None for no limit; not 0",
+            "max_concurrency must be an int of at least 1 or None, got 0",
         ),
-        ({"exit_grace": -1}, ValueError, "exit_grace must be a number of seconds, 0 or more; not -1"),
+        ({"exit_grace": -1}, ValueError, "exit_grace must be a number of seconds, 0 or more, got -1"),
         (
             {"max_concurrency": True},
             ValueError,
-            "max_concurrency must be an int of at least 1, or None for no limit; not True",
+            "max_concurrency must be an int of at least 1 or None, got True",
         ),
-        ({"exit_grace": "1"}, ValueError, "exit_grace must be a number of seconds, 0 or more; not '1'"),
-        ({"deadline": "3"}, ValueError, "deadline must be a number of seconds above 0, or None for no limit; not '3'"),
-        ({"disabled_pass": 3}, TypeError, "disabled_pass must be a list or set of names, not 3"),
-        ({"diag_ctx": 3}, TypeError, "diag_ctx must be a DiagnosticContext, not 3"),
-        ({"strict": "x"}, TypeError, "strict must be True or False, not 'x'"),
-        ({"exit_grace": float("nan")}, ValueError, "exit_grace must be a number of seconds, 0 or more; not nan"),
+        ({"exit_grace": "1"}, ValueError, "exit_grace must be a number of seconds, 0 or more, got '1'"),
+        ({"deadline": "3"}, ValueError, "deadline must be a number of seconds above 0 or None, got '3'"),
+        ({"disabled_pass": 3}, TypeError, "disabled_pass must be a list or set of names, got 3"),
+        ({"diag_ctx": 3}, TypeError, "diag_ctx must be a DiagnosticContext, got 3"),
+        ({"strict": "x"}, TypeError, "strict must be True or False, got 'x'"),
+        ({"exit_grace": float("nan")}, ValueError, "exit_grace must be a number of seconds, 0 or more, got nan"),
     ],
 )
 def test_invalid_argument_raises_at_once(arguments: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -55,7 +55,7 @@ def test_replace_keeps_all_other_options(before: set[str], changed: set[str]) ->
 
 
 def test_replace_checks_its_options() -> None:
-    with pytest.raises(TypeError, match="opt_level must be an int, not '3'"):
+    with pytest.raises(TypeError, match="opt_level must be an int, got '3'"):
         PassContext().replace(**WRONG_VALUE)
     with pytest.raises(TypeError, match="unexpected keyword argument 'level'"):
         PassContext().replace(**WRONG_NAME)
@@ -69,7 +69,7 @@ def test_extend_adds_to_what_is_there() -> None:
     assert (sorted(more.required_pass), sorted(more.disabled_pass)) == (["A", "C"], ["B", "D"])
     assert (dict(more.config), more.opt_level, more.strict) == ({"derived.Option": 2}, 1, True)
     assert ctx.instruments == (first,)
-    with pytest.raises(TypeError, match="required_pass must be a list or set of names, not the string 'C'"):
+    with pytest.raises(TypeError, match="required_pass must be a list or set of names, got the string 'C'"):
         ctx.extend(required_pass="C")
 
 

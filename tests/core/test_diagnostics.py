@@ -44,12 +44,12 @@ def test_diagnostics_and_spans_are_frozen_values() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"level": 20}, "level of a diagnostic must be of type DiagnosticLevel, not 20"),
-        ({"message": ValueError("no")}, "message of a diagnostic must be of type str, not ValueError('no')"),
-        ({"span": (1, 2)}, "span of a diagnostic must be of type Span | None, not (1, 2)"),
-        ({"function": 3}, "function of a diagnostic must be of type str | None, not 3"),
-        ({"span": Span("m", 1, 1, 1, cast("int", "9"))}, "end_column of a span must be of type int, not '9'"),
-        ({"span": Span(cast("str", None), 1, 1, 1, 1)}, "source_name of a span must be of type str, not None"),
+        ({"level": 20}, "level of a diagnostic must be of type DiagnosticLevel, got 20"),
+        ({"message": ValueError("no")}, "message of a diagnostic must be of type str, got ValueError('no')"),
+        ({"span": (1, 2)}, "span of a diagnostic must be of type Span | None, got (1, 2)"),
+        ({"function": 3}, "function of a diagnostic must be of type str | None, got 3"),
+        ({"span": Span("m", 1, 1, 1, cast("int", "9"))}, "end_column of a span must be of type int, got '9'"),
+        ({"span": Span(cast("str", None), 1, 1, 1, 1)}, "source_name of a span must be of type str, got None"),
     ],
 )
 def test_field_of_wrong_type_raises(fields: dict[str, object], message: str) -> None:
@@ -59,12 +59,12 @@ def test_field_of_wrong_type_raises(fields: dict[str, object], message: str) -> 
 
 def test_wrong_argument_of_diagnostic_context_raises() -> None:
     diag_ctx = DiagnosticContext()
-    with pytest.raises(TypeError, match=r"^the argument of emit\(\) must be of type Diagnostic, not 'oops'$"):
+    with pytest.raises(TypeError, match=r"^the argument of emit\(\) must be of type Diagnostic, got 'oops'$"):
         diag_ctx.emit(cast("Diagnostic", "oops"))
-    with pytest.raises(TypeError, match=r"^the text of source 'm' must be of type str, not b'let'$"):
+    with pytest.raises(TypeError, match=r"^the text of source 'm' must be of type str, got b'let'$"):
         diag_ctx.add_source("m", cast("str", b"let"))
     for limit, source_limit in ((0, 1), (1, -1)):
-        message = f"limit and source_limit must be at least 1, not {limit} and {source_limit}"
+        message = f"limit and source_limit must be at least 1, got {limit} and {source_limit}"
         with pytest.raises(ValueError, match=f"^{message}$"):
             DiagnosticContext(limit=limit, source_limit=source_limit)
 

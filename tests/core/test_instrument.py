@@ -386,7 +386,7 @@ def test_pass_instrument_adds_missing_name() -> None:
 
 def test_pass_instrument_rejects_non_class() -> None:
     value: Any = 7
-    with pytest.raises(TypeError, match="pass_instrument decorates a class, not 7"):
+    with pytest.raises(TypeError, match="pass_instrument decorates a class, got 7"):
         pass_instrument(value)
 
 

@@ -42,7 +42,7 @@ def test_registration_has_three_forms() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: apass.register_callable("is_large", NOT_CALLABLE), "something callable as 'is_large', not 3"),
+        (lambda: apass.register_callable("is_large", NOT_CALLABLE), "something callable as 'is_large', got 3"),
         (lambda: apass.register_callable(lambda: True), "invalid name of a callable '<lambda>'; begin with"),
         *(
             (lambda name=name: apass.register_callable(name, is_large), f"invalid name of a callable {name!r}; begin")

@@ -190,7 +190,7 @@ def test_declaration_checks_preserves_and_argument_names() -> None:
         return func
 
     declare: Any = apass.function_pass
-    with pytest.raises(apass.PassDefinitionError, match="preserves must be a set of analyses or 'all', not 'Length'"):
+    with pytest.raises(apass.PassDefinitionError, match="preserves must be a set of analyses or 'all', got 'Length'"):
         declare(body, opt_level=0, name="P", preserves="Length")
     with pytest.raises(TypeError, match="unexpected argument 'cachable'; did you mean 'cacheable'"):
         declare(body, opt_level=0, name="P", cachable=True)
@@ -235,11 +235,11 @@ def test_invalid_declaration_raises() -> None:
         ({"preserves": length}, "preserves must be a set of analyses"),
         ({"preserves": {"Length"}}, "preserves must be a set of analyses"),
         ({"required": length}, "required must be a list of names and analyses"),
-        ({"cacheable": "function"}, "cacheable must be True, False or 'module', not 'function'"),
-        ({"config_keys": "a.b"}, r"config_keys must be a list of options or their keys, not 'a.b'; write \['a.b'\]"),
-        ({"config_keys": option}, r"config_keys must be a list .*, not ConfigOption\('a.b', int, .*; write \['a.b'\]"),
+        ({"cacheable": "function"}, "cacheable must be True, False or 'module', got 'function'"),
+        ({"config_keys": "a.b"}, r"config_keys must be a list of options or their keys, got 'a.b'; write \['a.b'\]"),
+        ({"config_keys": option}, r"config_keys must be a list .*, got ConfigOption\('a.b', int, .*; write \['a.b'\]"),
         ({"config_keys": ["a.b", 5]}, "config_keys must be a list of options or their keys, but contains 5"),
-        ({"config_keys": 5}, "config_keys must be a list of options or their keys, not 5"),
+        ({"config_keys": 5}, "config_keys must be a list of options or their keys, got 5"),
     ):
         with pytest.raises(apass.PassDefinitionError, match=message):
             declare(body, opt_level=0, **options)

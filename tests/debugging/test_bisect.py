@@ -248,7 +248,7 @@ async def test_bisect_takes_the_text_of_a_pipeline() -> None:
 
 async def test_bisect_names_the_order_of_arguments() -> None:
     mod: Any = {"f": 1}
-    with pytest.raises(TypeError, match=r"^bisect\(mod, pass_, check\) takes .* as pass_, not {'f': 1}$"):
+    with pytest.raises(TypeError, match=r"^bisect\(mod, pass_, check\) takes .* as pass_, got {'f': 1}$"):
         await apass.bisect(add_one, mod, lambda mod: True)
 
 

@@ -321,7 +321,7 @@ async def test_irreducible_reproducers_raise(tmp_path: Path) -> None:
         await apass.reduce(folder, message="(")
     with pytest.raises(apass.ReproducerError, match="the passes cannot run in a worker process: no pass is registered"):
         await apass.reduce(folder, add_one, isolate=True)
-    with pytest.raises(ValueError, match="keep must be 'module', 'pipeline' or None, not 'all'"):
+    with pytest.raises(ValueError, match="keep must be 'module', 'pipeline' or None, got 'all'"):
         await apass.reduce(folder, keep=cast("Any", "all"))
 
 

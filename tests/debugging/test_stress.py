@@ -103,7 +103,7 @@ async def test_correct_pass_has_equal_results() -> None:
     pass_ = apass.function_pass(body, opt_level=0, name="Add")
     assert await apass.stress(MODULE, pass_, seeds=30, report=tries.append) is None
     assert len(tries) == 31
-    with pytest.raises(ValueError, match="seeds must be an int of at least 1, not 0"):
+    with pytest.raises(ValueError, match="seeds must be an int of at least 1, got 0"):
         await apass.stress(MODULE, pass_, seeds=0)
 
 

@@ -280,7 +280,7 @@ def test_view_of_nothing_states_it(obj: object, text: str) -> None:
 
 
 def test_view_of_unknown_object_names_the_choices() -> None:
-    with pytest.raises(TypeError, match=r"view shows passes.*not 5; if it is a module, register an adapter"):
+    with pytest.raises(TypeError, match=r"view shows passes.*got 5; if it is a module, register an adapter"):
         apass.view(5)
 
 

@@ -240,7 +240,7 @@ async def test_timeout_starts_when_body_starts() -> None:
 def test_invalid_executor_arguments_are_rejected() -> None:
     with pytest.raises(ValueError, match="PassContext names the executor 'proces'; did you mean 'process'"):
         PassContext(executor="proces")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    with pytest.raises(TypeError, match="PassContext takes an executor or the name of one, not 3"):
+    with pytest.raises(TypeError, match="PassContext takes an executor or the name of one, got 3"):
         PassContext(executor=3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     with pytest.raises(PassDefinitionError, match="function_pass takes an executor"):
         function_pass(opt_level=1, executor=ThreadExecutor)(lambda func, mod, ctx: func)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]

@@ -288,9 +288,9 @@ async def test_events_are_values_of_json() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"limit": 0}, "limit must be an int of at least 1, not 0"),
-        ({"kinds": "failed"}, "kinds must be a list of kinds, not 'failed'; write ['failed']"),
-        ({"kinds": 5}, "kinds must be a list of kinds, not 5; write ['started']"),
+        ({"limit": 0}, "limit must be an int of at least 1, got 0"),
+        ({"kinds": "failed"}, "kinds must be a list of kinds, got 'failed'; write ['failed']"),
+        ({"kinds": 5}, "kinds must be a list of kinds, got 5; write ['started']"),
         ({"kinds": ["xfailed"]}, "unknown kind of events 'xfailed'; did you mean 'failed'?"),
         (
             {"kinds": [5]},

@@ -210,10 +210,10 @@ def test_otlp_exporter_is_chosen_by_protocol(
 
 def test_tracer_and_meter_of_other_types_are_errors() -> None:
     tracer: Any = "tracer"
-    with pytest.raises(TypeError, match=r"^the tracer must be of type Tracer \| None, not 'tracer'$"):
+    with pytest.raises(TypeError, match=r"^the tracer must be of type Tracer \| None, got 'tracer'$"):
         OpenTelemetryInstrument(tracer)
     meter: Any = "meter"
-    with pytest.raises(TypeError, match=r"^the meter must be of type Meter \| None, not 'meter'$"):
+    with pytest.raises(TypeError, match=r"^the meter must be of type Meter \| None, got 'meter'$"):
         OpenTelemetryMetrics(meter)
 
 

@@ -246,7 +246,7 @@ async def test_run_takes_the_context_second() -> None:
 
 @pytest.mark.parametrize("ctx", [PassContext, {}])
 async def test_run_rejects_what_is_no_context(ctx: Any) -> None:
-    with pytest.raises(TypeError, match="the ctx must be of type PassContext, not "):
+    with pytest.raises(TypeError, match="the ctx must be of type PassContext, got "):
         await Increment().run({}, ctx=ctx)
 
 
@@ -283,14 +283,14 @@ def test_pass_class_needs_its_transform_method() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"opt_level": "1", "name": "P"}, "opt_level of pass 'P' must be an int, not '1'"),
-        ({"opt_level": 1, "name": ""}, "the name of a pass must be a string that is not empty, not ''"),
-        ({"opt_level": 1, "name": None}, "the name of a pass must be a string that is not empty, not None"),
+        ({"opt_level": "1", "name": "P"}, "opt_level of pass 'P' must be an int, got '1'"),
+        ({"opt_level": 1, "name": ""}, "the name of a pass must be a string that is not empty, got ''"),
+        ({"opt_level": 1, "name": None}, "the name of a pass must be a string that is not empty, got None"),
         (
             {"opt_level": 1, "name": "P", "required": "Q"},
             "required of pass 'P' is the string 'Q'; give a list of names",
         ),
-        ({"opt_level": 1, "name": "P", "required": [1]}, "required of pass 'P' must be a list of names, not (1,)"),
+        ({"opt_level": 1, "name": "P", "required": [1]}, "required of pass 'P' must be a list of names, got (1,)"),
     ],
 )
 def test_info_checks_its_fields(given: Mapping[str, Any], says: str) -> None:

@@ -180,7 +180,7 @@ async def test_subclass_does_not_share_equality_or_cache() -> None:
     ("target", "options", "complaint"),
     [
         (Add(3), {}, "function_pass takes a function or a class, but <Add Add opt_level=1 amount=3> is already a pass"),
-        (scale, {"required": 3}, "required must be a list of names and analyses, not 3"),
+        (scale, {"required": 3}, "required must be a list of names and analyses, got 3"),
         (scale, {"required": "InferType"}, "required is the string 'InferType'; give a list of names"),
     ],
 )
@@ -192,7 +192,7 @@ def test_invalid_pass_function_raises(target: Any, options: dict[str, Any], comp
 
 def test_requirements_must_be_a_list() -> None:
     wrong: Any = 3
-    with pytest.raises(PassDefinitionError, match="required of pass 'A' must be a list, not 3"):
+    with pytest.raises(PassDefinitionError, match="required of pass 'A' must be a list, got 3"):
         apass.PassInfo(0, "A", wrong)
 
 

@@ -208,8 +208,8 @@ async def test_pass_class_runs_in_process() -> None:
 INVALID: list[tuple[dict[str, Any], str]] = [
     ({"name": "x"}, "please provide opt_level: class Bad(..., opt_level=...)"),
     ({"required": ["x"]}, "please provide opt_level: class Bad(..., opt_level=...)"),
-    ({"opt_level": "1"}, "opt_level of pass 'Bad' must be an int, not '1'"),
-    ({"opt_level": 1, "timeout": -1}, "timeout must be a positive number of seconds or None, not -1"),
+    ({"opt_level": "1"}, "opt_level of pass 'Bad' must be an int, got '1'"),
+    ({"opt_level": 1, "timeout": -1}, "timeout must be a positive number of seconds or None, got -1"),
     ({"opt_level": 1, "required": "Tune"}, "required is the string 'Tune'; give a list of names"),
     ({"opt_level": 1, "executor": "proces"}, "did you mean 'process'?"),
 ]

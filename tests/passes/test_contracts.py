@@ -181,7 +181,7 @@ def test_contract_cannot_be_set_on_a_pass(key: str, value: object) -> None:
 
 @pytest.mark.parametrize("key", ["requires", "ensures", "runs_after", "runs_before"])
 def test_list_in_class_body_is_checked(key: str) -> None:
-    with pytest.raises(apass.PassDefinitionError, match=f"^{key} must be a list of .*, not 'ab'; write"):
+    with pytest.raises(apass.PassDefinitionError, match=f"^{key} must be a list of .*, got 'ab'; write"):
         type("Use", (apass.ModulePass,), {key: "ab", "info": apass.PassInfo(0, "Use")})
     made: Any = type("Use", (apass.ModulePass,), {key: ["ab"], "info": apass.PassInfo(0, "Use")})
     assert getattr(made, key) == ("ab",)
@@ -235,11 +235,11 @@ async def test_result_that_is_no_module_is_reported() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"requires": "anf"}, "requires must be a list of properties, not 'anf'; write ['anf']"),
-        ({"ensures": [3]}, "ensures must be a list of properties or their names, not 3"),
-        ({"runs_after": "A"}, "runs_after must be a list of names of passes, not 'A'; write ['A']"),
+        ({"requires": "anf"}, "requires must be a list of properties, got 'anf'; write ['anf']"),
+        ({"ensures": [3]}, "ensures must be a list of properties or their names, got 3"),
+        ({"runs_after": "A"}, "runs_after must be a list of names of passes, got 'A'; write ['A']"),
         ({"runs_before": [1]}, "runs_before must be a list of names of passes, but contains 1"),
-        ({"idempotent": 1}, "idempotent must be True or False, not 1"),
+        ({"idempotent": 1}, "idempotent must be True or False, got 1"),
     ],
 )
 def test_invalid_contract_is_an_error(options: dict[str, Any], message: str) -> None:

@@ -254,7 +254,7 @@ def test_opt_level_is_mandatory(declare: Callable[..., Any], base: type) -> None
 def test_decorator_rejects_objects_that_are_not_callable(declare: Callable[..., Any], base: type) -> None:
     as_decorator: Callable[[object], object] = declare(opt_level=2)
     for refuse in (lambda: declare(2, 2), lambda: declare("name", 2), lambda: as_decorator("body")):
-        with pytest.raises(PassDefinitionError, match="takes a function or a class, not"):
+        with pytest.raises(PassDefinitionError, match="takes a function or a class, got"):
             refuse()
 
 
@@ -276,14 +276,14 @@ def test_decorated_class_needs_the_method(declare: Callable[..., Any], method: s
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"timeout": 0}, "timeout must be a positive number of seconds or None, not 0"),
-        ({"timeout": -1.5}, "timeout must be a positive number of seconds or None, not -1.5"),
-        ({"timeout": "2"}, "timeout must be a positive number of seconds or None, not '2'"),
-        ({"timeout": True}, "timeout must be a positive number of seconds or None, not True"),
-        ({"timeout": float("nan")}, "timeout must be a positive number of seconds or None, not nan"),
+        ({"timeout": 0}, "timeout must be a positive number of seconds or None, got 0"),
+        ({"timeout": -1.5}, "timeout must be a positive number of seconds or None, got -1.5"),
+        ({"timeout": "2"}, "timeout must be a positive number of seconds or None, got '2'"),
+        ({"timeout": True}, "timeout must be a positive number of seconds or None, got True"),
+        ({"timeout": float("nan")}, "timeout must be a positive number of seconds or None, got nan"),
         (
             {"on_error": "ignore"},
-            "on_error must be 'raise', 'keep' or a function (func, mod, ctx, error) -> func, not 'ignore'",
+            "on_error must be 'raise', 'keep' or a function (func, mod, ctx, error) -> func, got 'ignore'",
         ),
     ],
 )

@@ -44,7 +44,7 @@ def test_hook_must_be_callable() -> None:
     class Counter:
         run_before_pass = 3
 
-    with pytest.raises(TypeError, match="the hook run_before_pass of instrument 'Counter' must be callable, not 3"):
+    with pytest.raises(TypeError, match="the hook run_before_pass of instrument 'Counter' must be callable, got 3"):
         PassContext(instruments=[Counter()])
 
 

@@ -311,7 +311,7 @@ async def test_opener_of_another_kind_is_an_error() -> None:
         "one `yield`"
     )
     not_callable: Any = 3
-    with pytest.raises(PassDefinitionError, match=r"open must be a function \(ctx\) with one `yield`, not 3"):
+    with pytest.raises(PassDefinitionError, match=r"open must be a function \(ctx\) with one `yield`, got 3"):
         apass.module_pass(opt_level=0, open=not_callable)
     with pytest.raises(PassDefinitionError, match=r"open of class Bad takes \(self\), expected \(self, ctx\)"):
         type("Bad", (ModulePass,), {"open": _takes_no_context})

@@ -106,7 +106,7 @@ def test_registered_name_cannot_be_reused() -> None:
                 "so that it can be written in a pipeline"
             ),
         ),
-        (lambda: register_pass("X", NOT_CALLABLE), "the factory of pass 'X' must be callable, not 3"),
+        (lambda: register_pass("X", NOT_CALLABLE), "the factory of pass 'X' must be callable, got 3"),
         (lambda: register_pass(NOT_CALLABLE), '3 has no usable name; write register_pass("Name", ...)'),
     ],
 )

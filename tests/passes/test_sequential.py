@@ -219,22 +219,22 @@ FROM_TEXT = "; create passes from text with apass.get_pass or apass.parse_pipeli
 @pytest.mark.parametrize(
     ("passes", "says"),
     [
-        ("P", f"Sequential takes a list of passes, not 'P'{FROM_TEXT}"),
-        (["P"], f"Sequential takes passes, not 'P'{FROM_TEXT}"),
+        ("P", f"Sequential takes a list of passes, got 'P'{FROM_TEXT}"),
+        (["P"], f"Sequential takes passes, got 'P'{FROM_TEXT}"),
         (
             Sequential[Any](),
-            "Sequential takes a list of passes, not <Sequential sequential opt_level=0>; put it into a list",
+            "Sequential takes a list of passes, got <Sequential sequential opt_level=0>; put it into a list",
         ),
-        ([()], "Sequential takes passes, not (); for several passes, write apass.Sequential([...])"),
+        ([()], "Sequential takes passes, got (); for several passes, write apass.Sequential([...])"),
         ([apass.ModulePass], "Sequential takes passes, but ModulePass is a class of passes; write ModulePass()"),
         (
             [len],
             (
-                "Sequential takes passes, not <built-in function len>; "
+                "Sequential takes passes, got <built-in function len>; "
                 "create a pass from it with module_pass or function_pass"
             ),
         ),
-        ([1], "Sequential takes passes, not 1"),
+        ([1], "Sequential takes passes, got 1"),
     ],
 )
 def test_sequential_rejects_objects_that_are_not_passes(passes: Any, says: str) -> None:

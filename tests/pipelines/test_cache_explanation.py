@@ -221,5 +221,5 @@ async def test_text_of_a_pipeline_is_explained() -> None:
     (item,) = await explain_cache("Sequential", {"f": "a"}, ctx)
     assert str(item) == "never    Sequential  the pass is not cacheable"
     no_ctx: Any = ctx.store
-    with pytest.raises(TypeError, match="the ctx must be of type PassContext, not <"):
+    with pytest.raises(TypeError, match="the ctx must be of type PassContext, got <"):
         await explain_cache("Sequential", {"f": "a"}, no_ctx)

@@ -240,7 +240,7 @@ def test_cell_executed_again_replaces_extension(monkeypatch: pytest.MonkeyPatch)
         (("ext.Default", "ext.X", "ext.A", "ext.C"), "pass 'ext.A' runs before pass 'ext.C'; leave one of them out"),
         (("ext.Default", "ext.X", "ext.B", "ext.B"), "pass 'ext.B' runs before pass 'ext.B'; leave one of them out"),
         (("ext.Default", "ext.Nope", None, None), "no pass is registered under the name 'ext.Nope'"),
-        (("ext.Default", "ext.X(", None, None), "expected the name of a pass, not the end of the text"),
+        (("ext.Default", "ext.X(", None, None), "expected the name of a pass, got the end of the text"),
         (("ext.Default", "ext.Default", None, None), "write ext.Default{extensions=false} for the pipeline without"),
     ],
 )

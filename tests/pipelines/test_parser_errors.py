@@ -42,7 +42,7 @@ def test_error_at_an_invalid_character() -> None:
 
 def test_unclosed_parenthesis_raises() -> None:
     assert refusal("Tune,\nRepeat{times=3}(Tune, Race(Tune)  # and so on\n\n") == (
-        "expected ',' or ')' to close the '(' at character 21, not the end of the text (at character 38)\n"
+        "expected ',' or ')' to close the '(' at character 21, got the end of the text (at character 38)\n"
         "    Repeat{times=3}(Tune, Race(Tune)  # and so on\n"
         "                                    ^"
     )
@@ -50,7 +50,7 @@ def test_unclosed_parenthesis_raises() -> None:
 
 def test_unopened_parenthesis_raises() -> None:
     assert refusal("Repeat(Tune)),Tune") == (
-        "expected ',' or the end of the text, not ')' (at character 12)\n"
+        "expected ',' or the end of the text, got ')' (at character 12)\n"
         "    Repeat(Tune)),Tune\n"
         "                ^"
     )  # fmt: skip
@@ -58,7 +58,7 @@ def test_unopened_parenthesis_raises() -> None:
 
 def test_brackets_that_do_not_match() -> None:
     assert refusal("Tune{names=[a,b}") == (
-        "expected ',' or ']' to close the '[' at character 11, not '}' (at character 15)\n"
+        "expected ',' or ']' to close the '[' at character 11, got '}' (at character 15)\n"
         "    Tune{names=[a,b}\n"
         "                   ^"
     )
@@ -66,13 +66,13 @@ def test_brackets_that_do_not_match() -> None:
 
 def test_missing_comma_raises() -> None:
     assert refusal("FoldConstant Tune") == (
-        "expected ',' or the end of the text, not 'Tune' (at character 13)\n    FoldConstant Tune\n                 ^"
+        "expected ',' or the end of the text, got 'Tune' (at character 13)\n    FoldConstant Tune\n                 ^"
     )
 
 
 def test_missing_pass_raises() -> None:
     assert refusal("Tune,,Tune") == (
-        "expected the name of a pass, not ',' (at character 5)\n"
+        "expected the name of a pass, got ',' (at character 5)\n"
         "    Tune,,Tune\n"
         "         ^"
     )  # fmt: skip
@@ -97,7 +97,7 @@ def test_trailing_comma_raises(text: str) -> None:
 
 def test_string_instead_of_pass_raises() -> None:
     assert refusal('"Tune"') == (
-        'expected the name of a pass, not "Tune" (at character 0)\n'
+        'expected the name of a pass, got "Tune" (at character 0)\n'
         '    "Tune"\n'
         "    ^"
     )  # fmt: skip
@@ -149,12 +149,12 @@ def test_repeated_option_raises() -> None:
 
 def test_option_without_value_raises() -> None:
     assert refusal("Tune{dry}") == (
-        "expected '=' after the option 'dry', not '}' (at character 8)\n"
+        "expected '=' after the option 'dry', got '}' (at character 8)\n"
         "    Tune{dry}\n"
         "            ^"
     )  # fmt: skip
     assert refusal("Tune{dry=,}") == (
-        "expected a value, not ',' (at character 9)\n"
+        "expected a value, got ',' (at character 9)\n"
         "    Tune{dry=,}\n"
         "             ^"
     )  # fmt: skip
@@ -198,7 +198,7 @@ def test_no_passes_for_a_pass_that_needs_some(name: str) -> None:
 
 def test_option_rejected_by_the_pass_raises() -> None:
     assert refusal("Tune,Repeat{times=0}(Tune)") == (
-        "times must be an int of at least 1, or None for up to 100 rounds, not 0 (at character 5)\n"
+        "times must be an int of at least 1, or None for up to 100 rounds, got 0 (at character 5)\n"
         "    Tune,Repeat{times=0}(Tune)\n"
         "         ^"
     )
@@ -267,7 +267,7 @@ def test_error_in_a_nested_text_shows_that_text() -> None:
 
 def test_parse_pipeline_rejects_other_types() -> None:
     not_text: Any = ["FoldConstant"]
-    with pytest.raises(TypeError, match=r"^parse_pipeline takes text, not \['FoldConstant'\]$"):
+    with pytest.raises(TypeError, match=r"^parse_pipeline takes text, got \['FoldConstant'\]$"):
         parse_pipeline(not_text)
 
 

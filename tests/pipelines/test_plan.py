@@ -279,10 +279,10 @@ def test_plan_takes_the_text_of_a_pipeline() -> None:
     [
         (
             [[apass.Sequential[Any]()]],
-            r"plan\(pass_, ctx\) takes .* as pass_, not \[<Sequential .*; .* write apass.Sequential",
+            r"plan\(pass_, ctx\) takes .* as pass_, got \[<Sequential .*; .* write apass.Sequential",
         ),
-        ([apass.PassContext(), apass.Sequential[Any]()], r"plan\(pass_, ctx\) takes .* as pass_, not PassContext"),
-        (["Sequential", 3], r"the ctx must be of type PassContext \| None, not 3"),
+        ([apass.PassContext(), apass.Sequential[Any]()], r"plan\(pass_, ctx\) takes .* as pass_, got PassContext"),
+        (["Sequential", 3], r"the ctx must be of type PassContext \| None, got 3"),
     ],
 )
 def test_plan_rejects_misplaced_arguments(arguments: list[Any], message: str) -> None:

@@ -150,5 +150,5 @@ def test_rest_of_takes_the_text_of_a_pipeline() -> None:
 
 def test_rest_of_rejects_text_as_position() -> None:
     position: Any = "0:sequential/0:resume.Add"
-    with pytest.raises(TypeError, match="the position must be of type Position, not '0:sequential"):
+    with pytest.raises(TypeError, match="the position must be of type Position, got '0:sequential"):
         rest_of("resume.Add", position)

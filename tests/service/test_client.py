@@ -514,7 +514,7 @@ def test_invalid_url_is_rejected(url: str) -> None:
         ({"url": 5}, "the url of a client must be a str, got int"),
         ({"url": b"http://user:secret@host"}, "the url of a client must be a str, got bytes"),
         ({"token": b"secret"}, "the token of a client must be a str, got bytes"),
-        ({"ssl_context": True}, r"the ssl_context must be of type SSLContext \| None, not True"),
+        ({"ssl_context": True}, r"the ssl_context must be of type SSLContext \| None, got True"),
     ],
 )
 def test_client_rejects_values_of_other_types(options: Mapping[str, Any], message: str) -> None:
@@ -541,15 +541,15 @@ async def test_submission_of_other_objects_says_what_to_pass() -> None:
 
 async def test_submission_checks_types_of_options() -> None:
     rows: list[tuple[dict[str, Any], str]] = [
-        ({"options": {}}, r"the options must be of type JobOptions \| None, not {}"),
-        ({"kind": 3}, r"the kind must be of type str \| None, not 3"),
-        ({"result_kind": 3}, r"the result_kind must be of type str \| None, not 3"),
-        ({"pipeline": None}, "the pipeline must be of type str, not None"),
-        ({"name": 3}, "the name must be of type str, not 3"),
-        ({"priority": "1"}, "the priority must be of type int, not '1'"),
-        ({"deadline": "1"}, r"the deadline must be of type int \| float \| None, not '1'"),
-        ({"idempotency_key": 3}, r"the idempotency_key must be of type str \| None, not 3"),
-        ({"trace": 3}, r"the trace must be of type str \| None, not 3"),
+        ({"options": {}}, r"the options must be of type JobOptions \| None, got {}"),
+        ({"kind": 3}, r"the kind must be of type str \| None, got 3"),
+        ({"result_kind": 3}, r"the result_kind must be of type str \| None, got 3"),
+        ({"pipeline": None}, "the pipeline must be of type str, got None"),
+        ({"name": 3}, "the name must be of type str, got 3"),
+        ({"priority": "1"}, "the priority must be of type int, got '1'"),
+        ({"deadline": "1"}, r"the deadline must be of type int \| float \| None, got '1'"),
+        ({"idempotency_key": 3}, r"the idempotency_key must be of type str \| None, got 3"),
+        ({"trace": 3}, r"the trace must be of type str \| None, got 3"),
     ]
     async with Client("http://127.0.0.1:1") as client:
         for options, message in rows:
@@ -573,9 +573,9 @@ async def test_reading_jobs_checks_types() -> None:
     async with Client("http://127.0.0.1:1") as client:
         with pytest.raises(TypeError, match=r"^states must be a list of states, got 'failed'; write \['failed'\]$"):
             client.jobs(states=values)
-        with pytest.raises(TypeError, match="the text must be of type str, not 3"):
+        with pytest.raises(TypeError, match="the text must be of type str, got 3"):
             client.jobs(text=number)
-        with pytest.raises(TypeError, match="the id of a job must be of type str, not 3"):
+        with pytest.raises(TypeError, match="the id of a job must be of type str, got 3"):
             await client.find(number)
         with pytest.raises(TypeError, match="the options must be of type JobOptions"):
             await client.plan(options=values)

@@ -77,7 +77,7 @@ async def test_other_bytes_are_bytes(kind: Callable[[bytes], bytearray | memoryv
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"observers": [5]}, "must be a JobObserver with the methods on_event and run, not 5"),
+        ({"observers": [5]}, "must be a JobObserver with the methods on_event and run, got 5"),
         ({"observers": 5}, "observers must be"),
         ({"cache": "results.db"}, "cache must be"),
         ({"reuse": None}, "reuse must be"),

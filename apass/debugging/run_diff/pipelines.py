@@ -58,7 +58,7 @@ async def diff_pipelines(
 
     """
     if not is_count(rounds):
-        raise ValueError(f"rounds must be an int of at least 1, not {rounds!r}")
+        raise ValueError(f"rounds must be an int of at least 1, got {rounds!r}")
     passes = [as_pass("diff_pipelines(modules, first, second)", pipeline) for pipeline in (first, second)]
     texts = [pipeline if isinstance(pipeline, str) else _text(pipeline) for pipeline in (first, second)]
     ctx = current_scope().ctx
