@@ -32,10 +32,10 @@ from apass.core.tracebacks import hidden_in_pytest, hide_runner_frames
 from apass.errors import PassDefinitionError
 from apass.passes.class_definition import define_options, options_of_constructor, set_class_keywords, set_on_class
 from apass.passes.options import BodyOptions, PassOptions, Requirements
+from apass.runner.cache_keys import key_of, own_version, short_text
 from apass.runner.contract import note_ensured
 from apass.runner.error_policy import OnError, with_error_policy
 from apass.runner.execute import execute
-from apass.runner.cache_keys import key_of, own_version, short_text
 from apass.util.checks import check_type
 from apass.util.fingerprint import fingerprint_value
 from apass.util.text import shorten

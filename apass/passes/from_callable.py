@@ -70,24 +70,11 @@ def pass_class_from_class(
         if type(self) is pass_class:
             _attributes(self)["spec"] = _spec_of(info.name, target, args, kwargs)
 
-    def __getattr__(self: Any, name: str) -> Any:  # noqa: N807  becomes the method of that name
-        if name.startswith("__") or "_instance" not in _attributes(self):
-            # Without this check, `copy` and `pickle`, which skip `__init__`, would recurse endlessly.
-            raise AttributeError(name)
-        return getattr(self._instance, name)
-
     functools.update_wrapper(__init__, target.__init__)
     if target.__init__ is object.__init__:
         # It claims to take any argument.
         own = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)]
         cast("Any", __init__).__signature__ = inspect.Signature(own)
-
-    def work(self: Any, *args: Any) -> Any:
-        return getattr(self._instance, method)(*args)
-
-    async def work_async(self: Any, *args: Any) -> Any:
-        return await getattr(self._instance, method)(*args)
-
     members: dict[str, Any] = {
         # `staticmethod` keeps an `on_error` function from becoming a method.
         **{key: staticmethod(value) if callable(value) else value for key, value in extra.items()},
@@ -96,18 +83,38 @@ def pass_class_from_class(
         "__init__": __init__,
         "_options": _given_options,
         "_code": _code_of_class(target),
-        "__getattr__": __getattr__,
+        "__getattr__": _attribute_of_instance,
         "__doc__": target.__doc__,
         "__module__": target.__module__,
         "__qualname__": target.__qualname__,
         # The runner inspects this method to find out whether bodies are async.
-        method: work_async if is_async(getattr(target, method)) else work,
+        method: _method_of_instance(method, is_async=is_async(getattr(target, method))),
     }
     if hasattr(target, "open"):
         check_signature(target.open, ("self", "ctx"), f"open of class {target.__name__}", may_yield=True)
         members["open"] = property(lambda self: self._instance.open)
     pass_class: Any = type(base)(target.__name__, (base,), members)
     return pass_class
+
+
+def _attribute_of_instance(self: Any, name: str) -> Any:
+    """Return an attribute of the instance that a pass holds: the `__getattr__` of the pass."""
+    if name.startswith("__") or "_instance" not in _attributes(self):
+        # Without this check, `copy` and `pickle`, which skip `__init__`, would recurse endlessly.
+        raise AttributeError(name)
+    return getattr(self._instance, name)
+
+
+def _method_of_instance(method: str, *, is_async: bool) -> Callable[..., Any]:
+    """Return a method of passes that calls the method of the instance that they hold."""
+
+    def work(self: Any, *args: Any) -> Any:
+        return getattr(self._instance, method)(*args)
+
+    async def work_async(self: Any, *args: Any) -> Any:
+        return await getattr(self._instance, method)(*args)
+
+    return work_async if is_async else work
 
 
 def _record_arguments(init: Callable[..., None]) -> Callable[..., None]:

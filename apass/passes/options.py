@@ -1,6 +1,6 @@
 """`PassOptions`: keyword options of the decorators."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, TypedDict, cast
 
 from apass.core.analysis import Analysis
@@ -135,44 +135,71 @@ def check_pass_options(decorator: str, options: PassOptions) -> dict[str, Any]:
     if unknown:
         name = min(unknown)
         raise TypeError(f"unexpected argument {name!r}{did_you_mean(name, PassOptions.__annotations__)}")
-    attributes: dict[str, Any] = {
-        key: () if value is None and key in LISTS else value for key, value in options.items()
-    }
-    timeout, on_error = options.get("timeout"), options.get("on_error", "raise")
-    if timeout is not None and not is_seconds(timeout):
-        raise PassDefinitionError(f"timeout must be a positive number of seconds or None, got {timeout!r}")
-    if on_error not in ("raise", "keep") and not callable(on_error):
-        choices = "'raise', 'keep' or a function (func, mod, ctx, error) -> func"
-        raise PassDefinitionError(f"on_error must be {choices}, got {on_error!r}")
     try:
-        check_executor(decorator, options.get("executor"))
+        return {key: _CHECKS[key](key, decorator, value) for key, value in options.items()}
     except (TypeError, ValueError) as error:
-        raise PassDefinitionError(str(error)) from None
-    preserves = options.get("preserves", ())
-    if preserves != "all":
-        attributes["preserves"] = frozenset(_analyses(preserves))
-    cacheable = options.get("cacheable", False)
-    if not isinstance(cacheable, bool) and cacheable != "module":
-        raise PassDefinitionError(f"cacheable must be True, False or 'module', got {cacheable!r}")
-    if attributes.get("config_keys") is not None:
-        keys = _listed("config_keys", "options or their keys", attributes["config_keys"], (str, ConfigOption))
-        attributes["config_keys"] = tuple(map(config_key, keys))
-    for key in ("requires", "ensures"):
-        if key in attributes:
-            attributes[key] = check_property(key, attributes[key])
-    for key in ("runs_after", "runs_before"):
-        if key in attributes:
-            attributes[key] = _listed(key, "names of passes", attributes[key], (str,))
-    opener = options.get("open")
-    if "open" in options and not callable(opener):
-        raise PassDefinitionError(f"open must be a function (ctx) with one `yield`, got {opener!r}")
-    outside = options.get("outside")
-    if outside is not None and not isinstance(outside, Outside):
-        raise PassDefinitionError(f"outside must be a member of apass.Outside or None, got {outside!r}")
-    for flag in ("idempotent", "native"):
-        if not isinstance(attributes.get(flag, False), bool):
-            raise PassDefinitionError(f"{flag} must be True or False, got {attributes[flag]!r}")
-    return attributes
+        raise PassDefinitionError(str(error)) from error.__cause__
+
+
+def _checked(is_valid: Callable[[Any], bool], expected: str) -> Callable[[str, str, Any], Any]:
+    """Return a check of an option that leaves the value as it is."""
+
+    def check(key: str, _owner: str, value: Any) -> Any:
+        if not is_valid(value):
+            raise PassDefinitionError(f"{key} must be {expected}, got {value!r}")
+        return value
+
+    return check
+
+
+def _preserves(_key: str, _owner: str, value: Any) -> frozenset[Analysis[Any]] | Literal["all"]:
+    if value == "all":
+        return "all"
+    if not isinstance(value, Iterable) or isinstance(value, str):
+        raise PassDefinitionError(f"preserves must be a set of analyses or 'all', got {value!r}")
+    items: frozenset[Any] = frozenset(cast("Iterable[object]", value))
+    if not all(isinstance(item, Analysis) for item in items):
+        raise PassDefinitionError(f"preserves must be a set of analyses or 'all', got {value!r}")
+    return items
+
+
+def _config_keys(key: str, _owner: str, value: Any) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    return tuple(map(config_key, _listed(key, "options or their keys", value, (str, ConfigOption))))
+
+
+def _properties(key: str, _owner: str, value: Any) -> tuple[str | Property, ...]:
+    return check_property(key, () if value is None else value)
+
+
+def _names(key: str, _owner: str, value: Any) -> tuple[str, ...]:
+    return _listed(key, "names of passes", () if value is None else value, (str,))
+
+
+_FLAG: Final = _checked(lambda value: isinstance(value, bool), "True or False")
+
+_CHECKS: Final[Mapping[str, Callable[[str, str, Any], Any]]] = {
+    "timeout": _checked(lambda value: value is None or is_seconds(value), "a positive number of seconds or None"),
+    "on_error": _checked(
+        lambda value: value in ("raise", "keep") or callable(value),
+        "'raise', 'keep' or a function (func, mod, ctx, error) -> func",
+    ),
+    "executor": lambda _key, owner, value: check_executor(owner, value),
+    "preserves": _preserves,
+    "cacheable": _checked(lambda value: isinstance(value, bool) or value == "module", "True, False or 'module'"),
+    "version": _checked(lambda value: isinstance(value, str), "a str"),
+    "config_keys": _config_keys,
+    "requires": _properties,
+    "ensures": _properties,
+    "idempotent": _FLAG,
+    "runs_after": _names,
+    "runs_before": _names,
+    "native": _FLAG,
+    "outside": _checked(lambda value: isinstance(value, Outside | None), "a member of apass.Outside or None"),
+    "open": _checked(callable, "a function (ctx) with one `yield`"),
+}
+"""For each option, the function that checks `(key, decorator, value)` and returns the attribute."""
 
 
 def _listed(key: str, noun: str, value: object, kinds: tuple[type, ...]) -> tuple[Any, ...]:
@@ -185,11 +212,3 @@ def _listed(key: str, noun: str, value: object, kinds: tuple[type, ...]) -> tupl
         if not isinstance(item, kinds):
             raise PassDefinitionError(f"{key} must be a list of {noun}, but contains {item!r}")
     return items
-
-
-def _analyses(preserves: object) -> Iterator[Analysis[Any]]:
-    is_collection = isinstance(preserves, Iterable) and not isinstance(preserves, str)
-    for item in cast("Iterable[object]", preserves if is_collection else [preserves]):
-        if not is_collection or not isinstance(item, Analysis):
-            raise PassDefinitionError(f"preserves must be a set of analyses or 'all', got {preserves!r}")
-        yield item

@@ -43,6 +43,24 @@ async def test_keywords_set_info_and_options() -> None:
     assert await Rename({"f": "g"})({"f": 1}) == {"g": 1}
 
 
+def test_preserved_analyses_are_those_of_keyword_body_and_base() -> None:
+    @apass.analysis
+    def size(mod: Module) -> int:
+        return len(mod)
+
+    class ByKeyword(Keep, preserves=[size]):
+        pass
+
+    class InBody(Keep):
+        preserves = frozenset([size])
+
+    class Inherited(ByKeyword):
+        pass
+
+    kinds: list[type[apass.Pass[Any]]] = [Keep, ByKeyword, InBody, Inherited]
+    assert [kind.preserves for kind in kinds] == [frozenset(), *[frozenset([size])] * 3]
+
+
 def test_options_are_arguments_of_the_constructor() -> None:
     assert str(inspect.signature(Tune)) == "(size: int = 4, mode: str = 'fast', *, names: tuple[str, ...] = ()) -> None"
     assert (Tune(8).size, Tune(mode="slow").mode, Tune(names=("f",)).names) == (8, "slow", ("f",))
