@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from apass.core.adapter import FunctionKind, IRAdapter, adapter_for, register_adapter
     from apass.core.analysis import Analysis, analysis
     from apass.core.analysis_manager import AnalysisManager
-    from apass.core.answers import Answer, Question, RecordedAnswers
-    from apass.core.asking import answer_of
     from apass.core.config import Config, ConfigOption, provide_config_option, register_config_option
     from apass.core.context import PassContext, waiting_for
     from apass.core.diagnostic_context import DiagnosticContext
@@ -39,6 +37,7 @@ if TYPE_CHECKING:
     from apass.core.portable import PortableInstrument
     from apass.core.position import Position
     from apass.core.properties import Property, list_properties, register_property
+    from apass.core.questions import Answer, Question
     from apass.core.remarks import Remark, RemarkKind
     from apass.core.run import Run, current_module_name, current_run
     from apass.core.view import diff, view
@@ -102,6 +101,7 @@ if TYPE_CHECKING:
         VerifyError,
         WorkerLostError,
     )
+    from apass.external.answers.asking import answer_of
     from apass.instruments.event_stream import events
     from apass.instruments.reproducer.folder import ContextSettings, Failure, Reproducer, read_reproducer
     from apass.passes.base import ModulePass, Pass
@@ -140,8 +140,8 @@ else:
             "apass.core.adapter": ["FunctionKind", "IRAdapter", "adapter_for", "register_adapter"],
             "apass.core.analysis": ["Analysis", "analysis"],
             "apass.core.analysis_manager": ["AnalysisManager"],
-            "apass.core.answers": ["Answer", "Question", "RecordedAnswers"],
-            "apass.core.asking": ["answer_of"],
+            "apass.core.questions": ["Answer", "Question"],
+            "apass.external.answers.asking": ["answer_of"],
             "apass.core.config": ["Config", "ConfigOption", "provide_config_option", "register_config_option"],
             "apass.core.context": ["PassContext", "waiting_for"],
             "apass.core.diagnostic_context": ["DiagnosticContext"],
@@ -338,7 +338,6 @@ __all__ = [
     "PropertyError",
     "Question",
     "Race",
-    "RecordedAnswers",
     "RecordedRun",
     "Reduced",
     "Remark",

@@ -214,10 +214,10 @@ async def interleaving(rounds: int) -> None:
             await TwoSteps(mod)
 
     async def drawn() -> None:
-        async with apass.PassContext(schedule=1):
+        async with apass.PassContext(instruments=[apass.testing.scheduled(1)]):
             await TwoSteps(mod)
 
-    await compare("1,000 bodies of two steps with schedule=1", drawn, in_order, 100.0, "without schedule", rounds)
+    await compare("1,000 bodies of two steps with scheduled(1)", drawn, in_order, 100.0, "without scheduled", rounds)
 
 
 async def memory(rounds: int) -> None:

@@ -12,13 +12,15 @@ import typer
 from apass.cli.completion import complete_pass, complete_pipeline
 from apass.cli.panels import PIPELINE, RECORD, REPRODUCE, RUN, VERIFY
 from apass.concurrency.interleaving import Schedule
-from apass.core.answers import RecordedAnswers
 from apass.core.config import find_option
 from apass.core.context import PassContext
 from apass.core.named_callables import find_callable
 from apass.core.pass_factories import known_names, load_providers
+from apass.core.run_settings import RunSettings
 from apass.core.store import Store
 from apass.errors import ConfigTypeError, InputError, UnknownPassError, did_you_mean
+from apass.external.answers.recorder import AnswerRecorder
+from apass.external.answers.replayer import AnswerReplayer
 from apass.passes.base import Pass
 from apass.util.checks import is_seconds
 from apass.util.typed_values import Bare, read, type_name
@@ -216,26 +218,26 @@ def make_context(
     folder = options.replay_answers
     check_pass_names("--disable", disabled, passes)
     check_pass_names("--require", required, passes)
-    answers = None if folder is None else RecordedAnswers(folder, unknown=options.unknown_answers.value)
+    answers = None if folder is None else AnswerReplayer(folder, unknown=options.unknown_answers.value)
+    given = [*instruments, *_recorder(options.record, answers), *_debugger(options.debug)]
+    if answers is not None:
+        given.append(answers)
+    if options.schedule is not None:
+        given.append(RunSettings(schedule=_schedule(options.schedule)))
     return PassContext(
         opt_level=options.opt_level,
         disabled_pass=disabled,
         required_pass=required,
-        instruments=[*instruments, *_recorder(options.record, answers), *_debugger(options.debug)],
+        instruments=given,
         config=dict(_config_item(text) for text in options.config or []),
         store=store,
         deadline=seconds_of("--deadline", options.deadline),
-        schedule=None if options.schedule is None else _schedule(options.schedule),
-        replay_answers=answers,
     )
 
 
-def _recorder(folder: Path | None, replayed: RecordedAnswers | None) -> Iterator[object]:
+def _recorder(folder: Path | None, replayed: AnswerReplayer | None) -> Iterator[object]:
     """Iterate over the instrument of `--record`, if it is given."""
     if folder is not None:
-        # Few runs record answers.
-        from apass.instruments.answers import AnswerRecorder
-
         # Answers that a replay does not know are added to its own folder.
         yield AnswerRecorder(
             folder, extend=replayed is not None and replayed.path.parent.absolute() == folder.absolute()

@@ -37,7 +37,7 @@ _MAKE: ContextVar[Callable[[int | None], LoopScheduler]] = ContextVar("apass_mak
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """An order of the steps of concurrent bodies, for `PassContext(schedule=...)`."""
+    """An order of the steps of concurrent bodies, for `apass.testing.scheduled`."""
 
     seed: int
     """The seed from which the order is drawn."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar, cast, overload
 
 from apass.concurrency.coroutines import await_once
-from apass.core.answers import Codec
+from apass.core.questions import Codec
 from apass.errors import PassDefinitionError
 from apass.util.fingerprint import fingerprint_value
 

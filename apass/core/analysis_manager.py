@@ -14,7 +14,7 @@ from apass.concurrency.coroutines import is_awaitable
 from apass.concurrency.single_flight import SingleFlight
 from apass.core.adapter import IRAdapter, adapter_of_type
 from apass.core.analysis import Analysis, Options
-from apass.core.answers import Question
+from apass.core.questions import Question
 from apass.core.run import current_module
 from apass.core.store import FaultTolerantStore, stored_identity
 from apass.errors import AnalysisError, VerifyError

@@ -6,7 +6,6 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, NoReturn, Self, TypeAlias, TypedDict, TypeVar, Unpack, cast, final
@@ -15,12 +14,10 @@ import anyio
 from anyio.lowlevel import RunVar
 
 from apass.concurrency.coroutines import await_once, is_awaitable
-from apass.concurrency.interleaving import Schedule
 from apass.concurrency.shielding import Call, flatten_errors, run_shielded
 from apass.core.adapter import never_modules
 from apass.core.analysis import Analysis
 from apass.core.analysis_manager import AnalysisManager
-from apass.core.answers import AnswerCursor, RecordedAnswers, answer_to
 from apass.core.changes import CHANGES
 from apass.core.config import Config, ConfigValues, list_configs, make_config
 from apass.core.deadline import Deadline, earlier
@@ -38,8 +35,10 @@ from apass.core.instrument import (
     with_companions,
 )
 from apass.core.plugins import plugins
+from apass.core.questions import answer_to
 from apass.core.remarks import Remark
 from apass.core.run import Run, current_run
+from apass.core.run_settings import RunSettings
 from apass.core.scope import ContextState, Scope
 from apass.core.store import FaultTolerantStore, Store
 from apass.core.tracebacks import hidden_in_pytest, hide_runner_frames
@@ -89,9 +88,6 @@ class ContextOptions(TypedDict, total=False):
     executor: ExecutorChoice
     deadline: float | None
     store: Store | None
-    strict: bool
-    replay_answers: RecordedAnswers | Path | str | None
-    schedule: int | Schedule | None
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -120,17 +116,10 @@ class PassContext(Displayed):
         store: where persistent analyses, and passes that are `cacheable`, keep results beyond the context (None). If it
             fails, the context emits a StoreWarning and computes the result. Whole modules in an executor only use a
             `SharedStore`.
-        strict: whether to recompute the analyses that passes claim to preserve and compare them, and to check the
-            reports of passes in place (False).
-        replay_answers: the folder of a recorded run, or `RecordedAnswers`, whose answers are given instead of asking
-            (None).
-        schedule: a seed, or a `Schedule`, from which the order of the steps of concurrent bodies is drawn (None, the
-            order of the event loop). The same seed repeats the order; see `apass.testing.interleave`.
 
     Raises:
         TypeError: if a value is of the wrong type, or an instrument has a misspelt hook.
         UnknownConfigError, ConfigTypeError: if `config` does not fit what is registered.
-        AnswersError: if the recorded answers cannot be read.
 
     >>> async def main():
     ...     async with PassContext(opt_level=3, max_concurrency=8) as ctx:
@@ -151,11 +140,8 @@ class PassContext(Displayed):
         "exit_grace",
         "max_concurrency",
         "opt_level",
-        "replay_answers",
         "required_pass",
-        "schedule",
         "store",
-        "strict",
     )
 
     opt_level: int
@@ -178,12 +164,6 @@ class PassContext(Displayed):
     """Time limit in seconds for all work in the context, counted from entry; None is no limit."""
     store: Store | None
     """Where results are kept beyond the context; None is nowhere."""
-    strict: bool
-    """Whether the analyses that passes claim to preserve are recomputed and compared."""
-    replay_answers: RecordedAnswers | None
-    """Answers that are given instead of asking; None if all questions are asked."""
-    schedule: Schedule | None
-    """The order of the steps of concurrent bodies; None is that of the event loop."""
     _state: ContextState
 
     def __init__(
@@ -200,9 +180,6 @@ class PassContext(Displayed):
         executor: ExecutorChoice = None,
         deadline: float | None = None,
         store: Store | None = None,
-        strict: bool = False,
-        replay_answers: RecordedAnswers | Path | str | None = None,
-        schedule: int | Schedule | None = None,
     ) -> None:
         if isinstance(opt_level, bool) or not isinstance(opt_level, int):
             raise TypeError(f"opt_level must be an int, got {opt_level!r}")
@@ -214,12 +191,6 @@ class PassContext(Displayed):
             raise ValueError(f"deadline must be a number of seconds above 0 or None, got {deadline!r}")
         if diag_ctx is not None and not isinstance(diag_ctx, DiagnosticContext):
             raise TypeError(f"diag_ctx must be a DiagnosticContext, got {diag_ctx!r}")
-        if not isinstance(strict, bool):
-            raise TypeError(f"strict must be True or False, got {strict!r}")
-        if isinstance(schedule, int) and not isinstance(schedule, bool):
-            schedule = Schedule(schedule)
-        if not isinstance(schedule, Schedule | None):
-            raise TypeError(f"schedule must be a seed (an int) or a Schedule, got {schedule!r}")
         _set_field(self, "opt_level", opt_level)
         _set_field(self, "required_pass", _names("required_pass", required_pass))
         _set_field(self, "disabled_pass", _names("disabled_pass", disabled_pass))
@@ -232,18 +203,11 @@ class PassContext(Displayed):
         if store is not None and not isinstance(store, Store):
             raise TypeError(f"store must be a Store, such as apass.stores.SqliteStore(path), got {store!r}")
         _set_field(self, "store", store)
-        _set_field(self, "strict", strict)
-        answers = RecordedAnswers(replay_answers) if isinstance(replay_answers, str | Path) else replay_answers
-        if not isinstance(answers, RecordedAnswers | None):
-            raise TypeError(f"replay_answers must be a folder or RecordedAnswers, got {answers!r}")
         chosen, defaults = tuple(_instruments(instruments)), _default_instruments()
         hooks = Hooks.of(with_companions(chosen, defaults, must_be_entered=bool(chosen or config)))
         tolerant = None if store is None else FaultTolerantStore(store)
-        _set_field(self, "_state", ContextState(hooks, max_concurrency, tolerant, strict, schedule))
+        _set_field(self, "_state", ContextState(hooks, max_concurrency, tolerant, RunSettings.of(chosen)))
         self._state.chosen_instruments, self._state.default_instruments = chosen, defaults
-        _set_field(self, "replay_answers", answers)
-        _set_field(self, "schedule", schedule)
-        self._state.answers = None if answers is None else AnswerCursor(answers)
 
     @property
     def instruments(self) -> tuple[object, ...]:
@@ -252,6 +216,11 @@ class PassContext(Displayed):
         These are the ones given to the constructor, or to the last `override_instruments`.
         """
         return self._state.hooks.instruments
+
+    @property
+    def run_settings(self) -> RunSettings:
+        """What the instruments given to the constructor change of the runner."""
+        return self._state.settings
 
     @property
     def analyses(self) -> AnalysisManager:
@@ -327,9 +296,6 @@ class PassContext(Displayed):
             "executor": self.executor,
             "deadline": self.deadline,
             "store": self.store,
-            "strict": self.strict,
-            "replay_answers": self.replay_answers,
-            "schedule": self.schedule,
             **options,
         }
         return PassContext(**merged)
@@ -595,7 +561,6 @@ class PassContext(Displayed):
             "executor": self.executor,
             "deadline": None if self.deadline is None else f"{self.deadline:g} s",
             "store": self.store,
-            "strict": self.strict or "",
         }
         rows = [
             Row([(Span(key, "name"),), (Span(shorten(str(value), 200)),)])

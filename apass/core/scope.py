@@ -6,14 +6,15 @@ from typing import Final, Generic, Protocol, Self, TypeVar, final
 
 from anyio import Lock
 
-from apass.concurrency.interleaving import Schedule, make_scheduler
+from apass.concurrency.interleaving import make_scheduler
 from apass.concurrency.scheduler import LoopScheduler
 from apass.core.analysis_manager import AnalysisManager
-from apass.core.answers import AnswerCursor
 from apass.core.deadline import Deadline
 from apass.core.info import AnyPass
 from apass.core.instrument import Hooks
 from apass.core.pass_factories import known_names, load_providers
+from apass.core.questions import AnswerCursor
+from apass.core.run_settings import RunSettings
 from apass.core.store import FaultTolerantStore
 from apass.errors import UnmatchedPassNameWarning, did_you_mean
 from apass.util.identity_cache import IdentityCache
@@ -51,6 +52,7 @@ class ContextState:
         "override_lock",
         "scheduler",
         "scopes",
+        "settings",
         "settled",
         "store",
     )
@@ -60,8 +62,7 @@ class ContextState:
         hooks: Hooks,
         max_concurrency: int | None,
         store: FaultTolerantStore | None,
-        strict: bool,
-        schedule: Schedule | None,
+        settings: RunSettings,
     ) -> None:
         self.hooks: Hooks = hooks
         """The hooks of the instruments in force; `override_instruments` replaces them."""
@@ -69,18 +70,20 @@ class ContextState:
         """The instruments of the user."""
         self.default_instruments: tuple[object, ...] = ()
         """Those that every context has."""
-        self.answers: AnswerCursor | None = None
+        self.settings: Final = settings
+        """What the instruments of the user change of the runner."""
+        self.answers: AnswerCursor | None = None if settings.answers is None else settings.answers.cursor()
         """Gives recorded answers; None if questions are asked."""
         self.override_lock: Lock | None = None
         """Held while `override_instruments` runs; a lock belongs to one event loop, so that it is not kept."""
         # A set rather than a count: adding and discarding is atomic, and several threads may enter one context.
         self.scopes: Final[set[object]] = set()
         """The entries of the context that have not been left; the instruments are entered if there is one."""
-        self.scheduler: Final[LoopScheduler] = make_scheduler(max_concurrency, schedule)
+        self.scheduler: Final[LoopScheduler] = make_scheduler(max_concurrency, settings.schedule)
         """The slots and the time slice that the function bodies of the context share."""
         self.store: Final = store
         """Where results are kept beyond the context; None if nowhere."""
-        self.analyses: Final = AnalysisManager(store=store, strict=strict)
+        self.analyses: Final = AnalysisManager(store=store, strict=settings.strict)
         """The results of the analyses that passes requested."""
         self.settled: Final = IdentityCache[tuple[object, ...]](held=16)
         """The idempotent passes that returned a module."""

@@ -153,7 +153,9 @@ class _Bisection(Generic[ModT]):
     async def run_with(self, instrument: BisectInstrument) -> ModT:
         """Run the passes that an instrument permits."""
         ctx = self.ctx
-        context = ctx.replace(instruments=[instrument], diag_ctx=None, executor=None, deadline=None, store=None)
+        context = ctx.replace(
+            instruments=[instrument, ctx.run_settings], diag_ctx=None, executor=None, deadline=None, store=None
+        )
         try:
             async with context:
                 result, inner = await self.pass_(self.mod), current_scope()

@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 from apass.concurrency.backend import backend_name
 from apass.core.adapter import adapter_for, facts_of, type_name
-from apass.core.answers import ANSWERS_FILE
 from apass.core.context import PassContext
 from apass.core.ir_plugin import data_suffix
 from apass.core.run import current_module_name
@@ -19,6 +18,8 @@ from apass.debugging.replay import (
     read_pass,
 )
 from apass.errors import ReproducerError
+from apass.external.answers.format import ANSWERS_FILE
+from apass.external.answers.replayer import AnswerReplayer
 from apass.instruments.reproducer.capture import context_fields
 from apass.instruments.reproducer.folder import (
     Reproducer,
@@ -161,12 +162,13 @@ async def reduce_module(
     """
     target = _named(Path(output))
     ctx = PassContext.current()
+    answers = ctx.run_settings.answers
     runner = as_pass("reduce_module(mod, pass_)", pass_)
     search = Search(
         _state(mod, runner, ctx),
         mod,
         runner,
-        ctx.replay_answers,
+        answers if isinstance(answers, AnswerReplayer) else None,
         check=check,
         failure=None,
         keep=keep,
@@ -200,7 +202,7 @@ def _state(mod: Any, pass_: Pass[Any], ctx: PassContext) -> Reproducer:
         **context_fields(ctx, backend_name()),
         module_type=type_name(mod),
         module_file=file_name(f"module{data_suffix(mod)}"),
-        answers_file=None if ctx.replay_answers is None else ANSWERS_FILE,
+        answers_file=None if ctx.run_settings.answers is None else ANSWERS_FILE,
         facts=facts_of(adapter_for(mod), mod),
         trouble=None,
     )

@@ -14,7 +14,6 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from apass.core.adapter import adapter_for, facts_of, load_with_facts, type_name
-from apass.core.answers import RecordedAnswers
 from apass.core.context import PassContext
 from apass.core.ir_plugin import data_suffix
 from apass.debugging.attempts import Attempts, digest_of
@@ -25,6 +24,7 @@ from apass.debugging.replay import (
 )
 from apass.debugging.smaller_pipelines import as_row, joined, pipeline_shrinkings
 from apass.errors import ExecutorError, ReproducerError, WorkerLostError
+from apass.external.answers.replayer import AnswerReplayer
 from apass.instruments.reproducer.folder import (
     Failure,
     Reproducer,
@@ -153,7 +153,7 @@ class Search:
         reproducer: Reproducer,
         mod: Any,
         pass_: Pass[Any],
-        answers: RecordedAnswers | None,
+        answers: AnswerReplayer | None,
         *,
         check: ResultCheck | None,
         failure: Failure | None,

@@ -9,7 +9,6 @@ from typing import Any, Final, Literal
 
 from apass.batch.optimize import optimize_all
 from apass.concurrency.coroutines import await_once
-from apass.core.answers import RecordedAnswers
 from apass.core.config import find_option
 from apass.core.context import PassContext, current_scope
 from apass.core.outside import outside_of
@@ -25,6 +24,7 @@ from apass.errors import (
     UnknownPassError,
     WorkerLostError,
 )
+from apass.external.answers.replayer import AnswerReplayer
 from apass.instruments.reproducer.folder import FACTS, Failure, Reproducer, load_module, read_reproducer
 from apass.instruments.reproducer.reading import shorten
 from apass.instruments.verify import VerifyInstrument
@@ -132,7 +132,7 @@ async def replay(
 
 
 async def run_once(
-    reproducer: Reproducer, pass_: Pass[Any], mod: Any, answers: RecordedAnswers | None, *, in_worker: bool = False
+    reproducer: Reproducer, pass_: Pass[Any], mod: Any, answers: AnswerReplayer | None, *, in_worker: bool = False
 ) -> tuple[Any, Exception | None]:
     """Run a pass in the context of a reproducer; return its result and its exception.
 
@@ -148,7 +148,8 @@ async def run_once(
     """
     token = None if reproducer.module is None else enter_module(reproducer.module)
     try:
-        context: PassContext = reproducer.context.make(_checks(reproducer)).replace(replay_answers=answers)
+        instruments = [*_checks(reproducer), *([] if answers is None else [answers])]
+        context: PassContext = reproducer.context.make(instruments)
         async with context:
             # Most disabled and required names belong to passes that do not run here.
             current_scope().expected.update(context.disabled_pass, context.required_pass)
@@ -238,7 +239,7 @@ def read_module(folder: Path, reproducer: Reproducer) -> Any:
 
 def read_answers(
     folder: Path, reproducer: Reproducer, unknown: Literal["error", "ask"] = "error"
-) -> RecordedAnswers | None:
+) -> AnswerReplayer | None:
     """Return the answers of a reproducer; None if the pass asked for none.
 
     Raises:
@@ -249,7 +250,7 @@ def read_answers(
         return None
     try:
         read_regular(folder / reproducer.answers_file)  # not a link or a pipe
-        return RecordedAnswers(folder / reproducer.answers_file, unknown=unknown)
+        return AnswerReplayer(folder / reproducer.answers_file, unknown=unknown)
     except OSError as error:
         raise ReproducerError(f"cannot read {folder / reproducer.answers_file}: {error}") from error
     except AnswersError as error:

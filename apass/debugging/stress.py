@@ -1,7 +1,7 @@
 """`stress`: searches for an interleaving of bodies that changes the result."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Generic
 
 from apass.concurrency.interleaving import InterleavingScheduler, Schedule
@@ -39,7 +39,7 @@ class Stressed(Displayed, Generic[ModT]):
     """
 
     schedule: Schedule
-    """The interleaving, for `PassContext(schedule=...)`; its functions are those that matter."""
+    """The interleaving, for `apass.testing.scheduled`; its functions are those that matter."""
     position: Position
     """The position of the first pass whose result differs."""
     steps: tuple[str, ...]
@@ -211,7 +211,11 @@ class _Search(Generic[ModT]):
         """Run the passes under a schedule."""
         results = _Results()
         context = self.ctx.replace(
-            instruments=[results], store=None, executor=None, deadline=None, diag_ctx=None, schedule=schedule
+            instruments=[results, replace(self.ctx.run_settings, schedule=schedule)],
+            store=None,
+            executor=None,
+            deadline=None,
+            diag_ctx=None,
         )
         result: ModT | Failure
         try:

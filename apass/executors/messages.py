@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from apass.concurrency.interleaving import Schedule
 from apass.core.adapter import (
     IRAdapter,
     adapter_for,
@@ -14,7 +13,6 @@ from apass.core.adapter import (
     load_with_facts,
     register_adapter,
 )
-from apass.core.answers import RecordedAnswers
 from apass.core.changes import CHANGES
 from apass.core.config import ConfigOption, adopt_option, find_option
 from apass.core.context import PassContext
@@ -23,6 +21,7 @@ from apass.core.info import PassInfo
 from apass.core.instrument import instrument_name
 from apass.core.portable import Delegates
 from apass.core.run import Run, current_module_name, current_run
+from apass.core.run_settings import RunSettings
 from apass.core.store import SharedStore, Store
 from apass.errors import AdapterError, ExecutorError
 from apass.executors.pickling import dumps, pickled
@@ -100,12 +99,8 @@ class ContextMessage:
     """The concurrency limit of the context."""
     exit_grace: float
     """The exit grace of the context, in seconds."""
-    strict: bool
-    """Whether the analyses that passes claim to preserve are recomputed and compared."""
-    replay_answers: RecordedAnswers | None
-    """The answers that are given instead of asking; a worker reads the file again."""
-    schedule: Schedule | None
-    """The order of the steps of concurrent bodies."""
+    settings: RunSettings
+    """What the instruments of the context change of the runner; a worker reads recorded answers again."""
 
     @staticmethod
     def of(ctx: PassContext) -> "ContextMessage":
@@ -118,9 +113,7 @@ class ContextMessage:
             [find_option(key) for key in ctx.config],
             ctx.max_concurrency,
             ctx.exit_grace,
-            ctx.strict,
-            ctx.replay_answers,
-            ctx.schedule,
+            ctx.run_settings,
         )
 
     def open(
@@ -129,6 +122,10 @@ class ContextMessage:
         """Return a context with these options; adopt its config options."""
         for option in self.options:
             adopt_option(option)
+        if self.settings != RunSettings():
+            # The twins of instruments may have some of them.
+            missing = self.settings.without(RunSettings.of(instruments))
+            instruments = [*instruments, missing]
         return PassContext(
             self.opt_level,
             self.required_pass,
@@ -138,10 +135,7 @@ class ContextMessage:
             diag_ctx=diag_ctx,
             max_concurrency=self.max_concurrency,
             exit_grace=self.exit_grace,
-            strict=self.strict,
             store=store,
-            replay_answers=self.replay_answers,
-            schedule=self.schedule,
         )
 
 

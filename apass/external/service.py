@@ -11,9 +11,9 @@ from weakref import WeakKeyDictionary
 import anyio
 from anyio.lowlevel import current_token
 
-from apass.core.answers import Question, answer_to, tagged_codec
 from apass.core.context import PassContext, current_scope, waiting_for
 from apass.core.deadline import Deadline
+from apass.core.questions import Question, answer_to, tagged_codec
 from apass.core.run import functions_to_come
 from apass.errors import BudgetExceededError, CircuitOpenError, HelperError, MissingExtraError, ServiceTimeoutError
 from apass.external.circuit_breaker import Circuit

@@ -17,8 +17,8 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from apass.concurrency.processes.command import Command, check_command, complete_process, start_command
 from apass.concurrency.processes.group import Stream, end_group
-from apass.core.asking import answer_of
 from apass.errors import HelperError
+from apass.external.answers.asking import answer_of
 from apass.external.policy import Policy
 from apass.external.service import Service
 

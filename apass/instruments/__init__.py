@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from apass.util.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from apass.instruments.answers import AnswerRecorder
+    from apass.core.run_settings import RunSettings
+    from apass.external.answers.recorder import AnswerRecorder
+    from apass.external.answers.replayer import AnswerReplayer
     from apass.instruments.debug.instrument import DebugInstrument
     from apass.instruments.dump.flat import DumpIR
     from apass.instruments.dump.tree import DumpTree
@@ -69,7 +71,9 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "apass.instruments.answers": ["AnswerRecorder"],
+            "apass.core.run_settings": ["RunSettings"],
+            "apass.external.answers.recorder": ["AnswerRecorder"],
+            "apass.external.answers.replayer": ["AnswerReplayer"],
             "apass.instruments.debug.instrument": ["DebugInstrument"],
             "apass.instruments.dump.flat": ["DumpIR"],
             "apass.instruments.dump.tree": ["DumpTree"],
@@ -131,6 +135,7 @@ else:
 
 __all__ = [
     "AnswerRecorder",
+    "AnswerReplayer",
     "BisectInstrument",
     "BisectStep",
     "Breakpoint",
@@ -175,6 +180,7 @@ __all__ = [
     "RemarksInstrument",
     "ReportInstrument",
     "ReproducerInstrument",
+    "RunSettings",
     "SnapshotInstrument",
     "StatisticsInstrument",
     "TextBreakpoint",

@@ -67,7 +67,7 @@ def set_class_keywords(
 
 
 def _check_methods(cls: Any, where: str) -> None:
-    """Raise PassDefinitionError if a method takes other arguments than the runner gives."""
+    """Raise PassDefinitionError if the runner cannot call a method."""
     for method in PARAMETERS:
         work: object = cls.__dict__.get(method)
         if isinstance(work, FunctionType):

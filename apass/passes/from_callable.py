@@ -98,7 +98,7 @@ def pass_class_from_class(
 
 
 def _attribute_of_instance(self: Any, name: str) -> Any:
-    """Return an attribute of the instance that a pass holds: the `__getattr__` of the pass."""
+    """Return an attribute of the instance that a pass holds; for `__getattr__`."""
     if name.startswith("__") or "_instance" not in _attributes(self):
         # Without this check, `copy` and `pickle`, which skip `__init__`, would recurse endlessly.
         raise AttributeError(name)

@@ -23,8 +23,8 @@ class InPlacePass(ModulePass[ModT]):
     makes its own copy if an instrument reads modules, or if the pass has an `on_error` or an `executor`. A module that
     the caller donates (`await pass_(mod, donate=True)`) is not copied at all.
 
-    In a context with `strict=True`, the runner compares fingerprints, and raises PassResultError if a pass changed the
-    module and returned False.
+    With `DebugInstrument(strict=True)`, the runner compares fingerprints, and raises PassResultError if a pass changed
+    the module and returned False.
 
     >>> import anyio
     >>> from apass.core.info import PassInfo
@@ -73,7 +73,7 @@ class InPlacePass(ModulePass[ModT]):
             draft.forget()
             draft = None
         adapter = adapter_for(mod)
-        before = exact_fingerprint(adapter, mod) if ctx.strict else ""
+        before = exact_fingerprint(adapter, mod) if ctx.run_settings.strict else ""
         if draft is not None and draft.value is mod and not (self.keeps_input and draft.private is mod):
             private: ModT = draft.private
             # If this pass fails, the copy is of no use to the next one.

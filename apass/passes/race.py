@@ -10,11 +10,11 @@ from anyio.abc import TaskGroup
 from apass.concurrency.coroutines import await_once, metered_task
 from apass.concurrency.shielding import flatten_errors
 from apass.core.adapter import ModT
-from apass.core.answers import Question, answer_to, tagged_codec
 from apass.core.changes import TentativeChanges, tentative_changes
 from apass.core.context import PassContext, current_scope
 from apass.core.named_callables import callable_name
 from apass.core.position import in_branch
+from apass.core.questions import Question, answer_to, tagged_codec
 from apass.errors import PassDefinitionError, PassResultError, UnknownAnswerError
 from apass.passes.alternatives import Alternatives
 from apass.passes.base import Pass

@@ -3,7 +3,7 @@
 import warnings
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, cast
 
@@ -100,7 +100,8 @@ async def explain_cache(pass_: Pass[Any] | str, mod: Any, ctx: PassContext) -> l
     requests: list[CacheRequest] = []
     token = REQUESTS.set(requests)
     try:
-        own_context = ctx.replace(instruments=[observer], store=overlay, diag_ctx=None, strict=False)
+        instruments = [observer, replace(ctx.run_settings, strict=False)]
+        own_context = ctx.replace(instruments=instruments, store=overlay, diag_ctx=None)
         async with own_context as own:
             await the_pass(mod)
     finally:

@@ -146,7 +146,7 @@ def _limited(
 async def _recovered(
     args: tuple[Any, ...], error: Exception, info: PassInfo, on_error: OnError, deadline: Deadline | None
 ) -> Any:
-    """Return the result of a body that failed: its input, or what the fallback returns."""
+    """Return the result of a body that failed: its input, or that of the fallback."""
     ctx: PassContext = args[-1]
     run = current_run() or Run(info, None, module=current_module_name())
     note_whereabouts(error, run)

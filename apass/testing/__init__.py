@@ -6,7 +6,7 @@ from apass.util.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from apass.testing.adapter_laws import check_adapter
-    from apass.testing.event_loops import idle_clock, interleave
+    from apass.testing.event_loops import idle_clock, interleave, scheduled
     from apass.testing.pass_laws import check_pass
     from apass.testing.running import assert_rewrites, assert_unchanged, parse_module, run_pass
     from apass.testing.trace import FUNCTION_HOOKS, PASS_HOOKS, RecordingInstrument, assert_trace
@@ -15,7 +15,7 @@ else:
         __name__,
         {
             "apass.testing.adapter_laws": ["check_adapter"],
-            "apass.testing.event_loops": ["idle_clock", "interleave"],
+            "apass.testing.event_loops": ["idle_clock", "interleave", "scheduled"],
             "apass.testing.pass_laws": ["check_pass"],
             "apass.testing.running": ["assert_rewrites", "assert_unchanged", "parse_module", "run_pass"],
             "apass.testing.trace": ["FUNCTION_HOOKS", "PASS_HOOKS", "RecordingInstrument", "assert_trace"],
@@ -35,4 +35,5 @@ __all__ = [
     "interleave",
     "parse_module",
     "run_pass",
+    "scheduled",
 ]

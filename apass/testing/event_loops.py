@@ -16,10 +16,11 @@ from unittest.mock import patch
 
 import anyio
 
-from apass.concurrency.interleaving import seeded
+from apass.concurrency.interleaving import Schedule, seeded
+from apass.core.run_settings import RunSettings
 from apass.errors import MissingExtraError
 
-__all__ = ["SEED_VARIABLE", "chosen_seed", "idle_clock", "interleave"]
+__all__ = ["SEED_VARIABLE", "chosen_seed", "idle_clock", "interleave", "scheduled"]
 
 SEED_VARIABLE: Final = "APASS_SEED"
 """The environment variable with the seed of `interleave`."""
@@ -116,7 +117,7 @@ def interleave(seed: int | None = None) -> Generator[int]:
     It applies to each `PassContext` that is created within the block. One body makes a step at a time, in an order that
     is drawn from the seed. Passes on other modules pause at random. A pass is correct if its result is the same for
     every seed. Bodies that wait for sockets, threads or timers may still run in another order.
-    `PassContext(schedule=seed)` does the same for the bodies of one context.
+    An instrument `scheduled(seed)` does the same for the bodies of one context.
 
     If the block fails, a note on the error gives the seed.
 
@@ -176,3 +177,26 @@ def _repeatable_trio(seed: int) -> Generator[None]:
             yield
         finally:
             loop._r.setstate(state)
+
+
+def scheduled(seed: int | Schedule) -> RunSettings:
+    """Return an instrument that sets the order of the steps of concurrent bodies.
+
+    A context with it runs one body for a step at a time, in an order that is drawn from the seed, as `interleave` does
+    for all contexts. The same seed repeats the order.
+
+    Parameters:
+        seed: the seed, or a `Schedule`, as `stress` finds it, which interleaves some functions only.
+
+    Raises:
+        TypeError: if it is anything else.
+
+    >>> import apass
+    >>> context = apass.PassContext(instruments=[scheduled(7)])
+    >>> context.run_settings.schedule
+    Schedule(seed=7, functions=None)
+
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int | Schedule):
+        raise TypeError(f"seed must be an int or a Schedule, got {seed!r}")
+    return RunSettings(schedule=seed if isinstance(seed, Schedule) else Schedule(seed))

@@ -9,6 +9,7 @@ from apass.concurrency.interleaving import seeded
 from apass.core.adapter import FunctionKind, IRAdapter, ModT, adapter_for, exact_fingerprint, select_functions
 from apass.core.config import ConfigValues
 from apass.core.context import PassContext
+from apass.core.run_settings import RunSettings
 from apass.core.store import Store
 from apass.core.tracebacks import hidden_assertion
 from apass.errors import AdapterError, PassContextError, VerifyError
@@ -45,7 +46,7 @@ def check_pass(
     - If nothing changed, the result is the module itself.
     - The verifier accepts the result.
     - The fingerprint of the result is the same when it is computed again, and after `dumps` and `loads`.
-    - What the pass claims to preserve is preserved (see `PassContext(strict=True)`).
+    - What the pass claims to preserve is preserved (see `DebugInstrument(strict=True)`).
     - The result is the same in every order of bodies, on asyncio and on trio.
     - If the pass is `cacheable`, its result comes back from a store, and that of a function does not depend on the
       other functions. A pass whose bodies read other functions needs `cacheable="module"`.
@@ -150,7 +151,7 @@ class _Check:
         try:
             # Without time slices: on a slow machine, the order of bodies would be another one.
             with seeded(None):
-                self.expected = result = self.run(self.mod, strict=True)
+                self.expected = result = self.run(self.mod, instruments=[RunSettings(strict=True)])
         except VerifyError as error:
             raise self.fail(f"a claim of the pass does not hold: {error}") from error
         if result is not self.mod and self.is_copy(result):

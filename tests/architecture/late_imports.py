@@ -73,10 +73,7 @@ LATE_IMPORTS: Final[dict[str, tuple[str, ...]]] = {
     "cli.journal": ("batch.journal",),
     "cli.server_option": ("service.client",),
     "cli.server_tokens": ("service.http.auth",),
-    "cli.settings": (
-        "instruments.answers",
-        "instruments.debug.instrument",
-    ),
+    "cli.settings": ("instruments.debug.instrument",),
     "core.context": ("display.blocks",),
     "core.diagnostic_context": ("display.highlight",),
     "core.diagnostics": ("display.highlight",),

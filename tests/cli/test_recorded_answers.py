@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from apass.core.answers import ANSWERS_FILE
+from apass.external.answers.format import ANSWERS_FILE
 from tests.helpers.command_line import run_in as run
 
 pytestmark = [pytest.mark.process, pytest.mark.network, pytest.mark.slow]

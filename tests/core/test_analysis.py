@@ -11,6 +11,7 @@ import pytest
 
 import apass
 from apass import PassContext, VerifyError, analysis, function_pass
+from apass.instruments import RunSettings
 from tests.helpers.analyses import Module, length_analysis, requesting_pass
 
 pytestmark = pytest.mark.anyio
@@ -263,5 +264,5 @@ async def test_false_claim_requested_first_is_reported_first() -> None:
         return f"{func}!"
 
     with pytest.raises(VerifyError, match="claims to preserve A0, but that was 1 and is 2"):
-        async with PassContext(strict=True):
+        async with PassContext(instruments=[RunSettings(strict=True)]):
             await Claim({"f": "x"})

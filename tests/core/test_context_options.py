@@ -45,7 +45,6 @@ pytestmark = pytest.mark.anyio
         ({"deadline": "3"}, ValueError, "deadline must be a number of seconds above 0 or None, got '3'"),
         ({"disabled_pass": 3}, TypeError, "disabled_pass must be a list or set of names, got 3"),
         ({"diag_ctx": 3}, TypeError, "diag_ctx must be a DiagnosticContext, got 3"),
-        ({"strict": "x"}, TypeError, "strict must be True or False, got 'x'"),
         ({"exit_grace": float("nan")}, ValueError, "exit_grace must be a number of seconds, 0 or more, got nan"),
     ],
 )

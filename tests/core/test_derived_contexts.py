@@ -28,7 +28,6 @@ OPTIONS: dict[str, Any] = {
     "executor": "thread",
     "deadline": 60.0,
     "store": MemoryStore(),
-    "strict": True,
 }
 apass.register_config_option("derived.Option", int, 0)
 
@@ -63,11 +62,11 @@ def test_replace_checks_its_options() -> None:
 
 def test_extend_adds_to_what_is_there() -> None:
     first, second = RecordingInstrument("A", []), RecordingInstrument("B", [])
-    ctx = PassContext(1, ["A"], ["B"], [first], {"derived.Option": 1}, strict=True)
+    ctx = PassContext(1, ["A"], ["B"], [first], {"derived.Option": 1}, exit_grace=3)
     more = ctx.extend(instruments=[second], required_pass=["C"], disabled_pass=["D"], config={"derived.Option": 2})
     assert more.instruments == (first, second)
     assert (sorted(more.required_pass), sorted(more.disabled_pass)) == (["A", "C"], ["B", "D"])
-    assert (dict(more.config), more.opt_level, more.strict) == ({"derived.Option": 2}, 1, True)
+    assert (dict(more.config), more.opt_level, more.exit_grace) == ({"derived.Option": 2}, 1, 3)
     assert ctx.instruments == (first,)
     with pytest.raises(TypeError, match="required_pass must be a list or set of names, got the string 'C'"):
         ctx.extend(required_pass="C")

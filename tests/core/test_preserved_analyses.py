@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import apass
 from apass import PassContext, relay
+from apass.instruments import RunSettings
 from tests.helpers.analyses import Module, length_analysis, requesting_pass
 
 pytestmark = pytest.mark.anyio
@@ -98,7 +99,7 @@ async def test_preserved_results_are_kept_per_option() -> None:
     async with PassContext():
         result = await apass.Sequential([pass_with_factors(2), pass_with_factors(2, 1)])({"f": "ab"})
     assert (result, computed) == ({"f": "ab[4][4, 5]"}, ["ab", "ab[4]"])
-    async with PassContext(strict=True):
+    async with PassContext(instruments=[RunSettings(strict=True)]):
         with pytest.raises(apass.VerifyError, match="claims to preserve Length, but that was 4 and is 10"):
             await pass_with_factors(2)({"f": "ab"})
 
@@ -111,7 +112,7 @@ async def test_unchanged_contents_count_as_one_computation() -> None:
         await ctx.get(length, func)
         return [*func]
 
-    async with PassContext(strict=True) as ctx:
+    async with PassContext(instruments=[RunSettings(strict=True)]) as ctx:
         await Copy({"f": [1, 2]})
     assert len(computed) == 1
     assert ctx.analyses.counts == {"computed": 1}
@@ -153,7 +154,7 @@ async def test_strict_mode_compares_arrays_by_value() -> None:
 
     declare: Any = apass.function_pass
     pass_ = declare(add, opt_level=0, name="Add", preserves={Ones})
-    async with PassContext(strict=True):
+    async with PassContext(instruments=[RunSettings(strict=True)]):
         assert await pass_({"add": "x", "f": "aa"}) == {"add": "xx", "f": "aax"}
         with pytest.raises(apass.VerifyError, match="claims to preserve Ones"):
             await pass_({"add": "aa"})
@@ -179,7 +180,7 @@ async def test_module_pass_preserves_results_of_module() -> None:
 
 async def test_strict_mode_rejects_false_claim() -> None:
     length, _ = length_analysis()
-    async with PassContext(strict=True):
+    async with PassContext(instruments=[RunSettings(strict=True)]):
         with pytest.raises(apass.VerifyError) as caught:
             await requesting_pass(length, preserves={length})({"f": "ab"})
     assert str(caught.value) == "pass 'Ask' claims to preserve Length, but that was 2 and is 4"
@@ -219,7 +220,7 @@ def test_honest_claims_give_computed_results(steps: list[tuple[str, bool, bool]]
         return pass_
 
     pipeline = apass.Sequential([step(*arguments) for arguments in steps])
-    result = apass.run(pipeline, {"f": "x", "g": "a"}, context=PassContext(strict=True))
+    result = apass.run(pipeline, {"f": "x", "g": "a"}, context=PassContext(instruments=[RunSettings(strict=True)]))
     assert result["g"] == "a" + "".join(letter for letter, _, _ in steps)
 
 
@@ -270,7 +271,7 @@ async def test_strict_mode_compares_results_with_equality_operator() -> None:
 
     declare: Any = apass.function_pass
     pass_ = declare(add, opt_level=0, name="Add", preserves={Count_of})
-    async with PassContext(strict=True):
+    async with PassContext(instruments=[RunSettings(strict=True)]):
         assert await pass_({"add": "x"}) == {"add": "xx"}
         with pytest.raises(apass.VerifyError, match="claims to preserve Count_of"):
             await pass_({"add": "a"})

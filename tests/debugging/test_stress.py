@@ -13,6 +13,7 @@ import apass
 from apass import PassContext, Schedule
 from apass.core.context import current_scope
 from apass.instruments import ReproducerInstrument
+from apass.testing import scheduled
 
 Module = dict[str, int]
 
@@ -73,18 +74,18 @@ async def test_schedule_repeats_the_result() -> None:
     assert found is not None
     traces: list[list[tuple[str, str]]] = []
     for _ in range(5):
-        async with PassContext(schedule=found.schedule):
+        async with PassContext(instruments=[scheduled(found.schedule)]):
             assert await counting()(MODULE) == found.found
             scheduler: Any = current_scope().state.scheduler
             traces.append(list(scheduler.trace))
     assert all(trace == traces[0] for trace in traces)
-    async with PassContext(schedule=Schedule(7, ())):
+    async with PassContext(instruments=[scheduled(Schedule(7, ()))]):
         assert await counting()(MODULE) == EXPECTED
 
 
 def test_schedule_has_the_same_steps_on_each_loop() -> None:
     async def steps(seed: int) -> list[tuple[str, str]]:
-        async with PassContext(schedule=seed):
+        async with PassContext(instruments=[scheduled(seed)]):
             await counting()(MODULE)
             scheduler: Any = current_scope().state.scheduler
             return list(scheduler.trace)
@@ -137,7 +138,7 @@ async def test_reproducer_repeats_a_failing_interleaving(tmp_path: Path) -> None
         instrument = ReproducerInstrument(tmp_path)
         pipeline = apass.parse_pipeline("Sequential,stress.Count")
         with pytest.raises(ValueError, match="lost an update"):
-            async with PassContext(instruments=[instrument], schedule=found.schedule):
+            async with PassContext(instruments=[instrument, scheduled(found.schedule)]):
                 await pipeline(MODULE)
         (folder,) = instrument.folders
         assert apass.read_reproducer(folder).context.schedule == found.schedule
@@ -149,8 +150,8 @@ async def test_reproducer_repeats_a_failing_interleaving(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("wrong", ["7", True, 1.5])
 def test_invalid_schedule_raises(wrong: Any) -> None:
-    with pytest.raises(TypeError, match="schedule must be a seed"):
-        PassContext(schedule=wrong)
+    with pytest.raises(TypeError, match="seed must be an int or a Schedule, got "):
+        scheduled(wrong)
 
 
 @pytest.mark.anyio

@@ -43,7 +43,7 @@ async def test_keywords_set_info_and_options() -> None:
     assert await Rename({"f": "g"})({"f": 1}) == {"g": 1}
 
 
-def test_preserved_analyses_are_those_of_keyword_body_and_base() -> None:
+def test_class_keeps_the_analyses_that_it_preserves() -> None:
     @apass.analysis
     def size(mod: Module) -> int:
         return len(mod)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import apass
-from apass.instruments import PassTimingInstrument
+from apass.instruments import PassTimingInstrument, RunSettings
 from apass.stores import SqliteStore
 from tests.helpers.mutable_ir import Append, Calls, ImmutableProgram, Program, copies
 
@@ -267,7 +267,7 @@ async def test_strict_context_finds_unreported_changes() -> None:
         return False
 
     copies()
-    async with apass.PassContext(strict=True):
+    async with apass.PassContext(instruments=[RunSettings(strict=True)]):
         assert (await Append("x")(program())).contents["g"] == ["x"]
         with pytest.raises(apass.PassResultError, match="changed the module, but returned False"):
             await Calls(lie, "Lie")(program())

@@ -116,7 +116,8 @@ class _Comparison(Generic[ModT]):
         """Run a pipeline, and return the record."""
         report, values = ReportInstrument(), _Values(self.mod)
         # The first run imports modules and fills caches, so it is not timed. It can afford fingerprints.
-        instruments = [report] if is_timed else [report, values]
+        instruments: list[object] = [report] if is_timed else [report, values]
+        instruments.append(self.ctx.run_settings)
         context = self.ctx.replace(instruments=instruments, diag_ctx=None, executor=None, deadline=None, store=None)
         result: Any = None
         has_result = False

@@ -17,6 +17,7 @@ from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.places import Place
 from apass.core.run import Run, current_run
+from apass.core.run_settings import RunSettings
 from apass.errors import DebugError, DebugWarning, PassResultError, VerifyError
 from apass.instruments.debug.loop_samples import LoopSamples
 from apass.instruments.debug.places import (
@@ -80,9 +81,12 @@ class DebugInstrument:
 
     Parameters:
         slow: how many seconds a pass may hold the event loop.
+        strict: whether to compute the analyses again that passes claim to preserve, and to compare the module before
+            and after a pass in place that reports no change.
 
     Raises:
         ValueError: if `slow` is not a positive number.
+        TypeError: if `strict` is not a bool.
 
     >>> import anyio, apass
     >>> @apass.function_pass(opt_level=0)
@@ -100,11 +104,15 @@ class DebugInstrument:
     unused_since: Place | None = None
     """Where the context was created, until it is used; None if the check does not apply."""
 
-    def __init__(self, slow: float = 0.1) -> None:
+    def __init__(self, slow: float = 0.1, *, strict: bool = False) -> None:
         if not is_seconds(slow):
             raise ValueError(f"slow must be a positive number of seconds, got {slow!r}")
+        if not isinstance(strict, bool):
+            raise TypeError(f"strict must be True or False, got {strict!r}")
         self.slow: Final = slow
         """The `slow` argument."""
+        self.run_settings: Final = RunSettings(strict=strict)
+        """What the instrument changes of the runner."""
         self._marks: WeakKeyDictionary[Run, _Mark] = WeakKeyDictionary()
         self._shown: set[tuple[str, str]] = set()
         self._lock = Lock()
@@ -127,7 +135,7 @@ class DebugInstrument:
 
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
-        return partial(_DebugTwin, self.slow)
+        return partial(_DebugTwin, self.slow, strict=self.run_settings.strict)
 
     def merge_records(self, records: Sequence[tuple[str, str, Place]]) -> None:
         """Emit the warnings of a twin."""
@@ -285,8 +293,8 @@ class DebugInstrument:
 class _DebugTwin(DebugInstrument):
     """The instrument in a worker, which records its warnings."""
 
-    def __init__(self, slow: float) -> None:
-        super().__init__(slow)
+    def __init__(self, slow: float, *, strict: bool) -> None:
+        super().__init__(slow, strict=strict)
         self._records: list[tuple[str, str, Place]] = []
 
     def _warn(self, pass_name: str, message: str, place: Place) -> None:

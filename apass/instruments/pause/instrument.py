@@ -13,11 +13,11 @@ import anyio
 
 from apass.concurrency.backend import backend_name
 from apass.concurrency.signal import Signal
-from apass.core.answers import Answer
 from apass.core.context import PassContext, waiting_for
 from apass.core.info import PassInfo
 from apass.core.instrument import PassWork, pass_instrument
 from apass.core.position import Position, PositionTracker
+from apass.core.questions import Answer
 from apass.core.run import Run, current_run
 from apass.errors import PauseError
 from apass.instruments.pause.activity_hooks import ActivityHooks

@@ -6,13 +6,13 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from apass.core.adapter import type_name
-from apass.core.answers import ANSWERS_FILE, Answer
 from apass.core.context import PassContext
 from apass.core.position import Position
+from apass.core.questions import Answer
 from apass.core.run import Run, Whereabouts
 from apass.core.user_modules import loaded_user_modules
 from apass.errors import ApassError
-from apass.instruments.answers import answers_text
+from apass.external.answers.format import ANSWERS_FILE, answers_text, line_of
 from apass.instruments.reproducer.folder import ContextSettings, Failure, Reproducer, dump_module, versions
 from apass.instruments.support.paths import file_name
 from apass.instruments.verify import VerifyInstrument
@@ -97,7 +97,7 @@ def capture(
         trouble="; ".join(trouble) or None,
     )
     cause = "saved while the pass was paused\n" if error is None else error
-    return reproducer, data, cause, answers_text(answer.as_text() for answer in answers).encode()
+    return reproducer, data, cause, answers_text(map(line_of, answers)).encode()
 
 
 def context_fields(ctx: PassContext, backend: str) -> dict[str, Any]:

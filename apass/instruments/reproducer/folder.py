@@ -16,10 +16,11 @@ from typing import Any, Final
 
 from apass.concurrency.interleaving import Schedule
 from apass.core.adapter import adapter_by_name, adapter_for, facts_of, load_with_facts
-from apass.core.answers import ANSWERS_FILE
 from apass.core.context import PassContext
 from apass.core.ir_plugin import data_suffix
+from apass.core.run_settings import RunSettings
 from apass.errors import ReproducerError
+from apass.external.answers.format import ANSWERS_FILE
 from apass.instruments.reproducer.reading import Record, check_bare_name, read_record
 from apass.util.files import write_whole
 
@@ -92,7 +93,7 @@ class ContextSettings:
     lost: tuple[str, ...] = ()
     """The keys of the config options whose values JSON cannot hold."""
     schedule: Schedule | None = None
-    """The context's `schedule`, the order of the steps of concurrent bodies."""
+    """The order of the steps of concurrent bodies, if it was set (see `apass.testing.scheduled`)."""
 
     @classmethod
     def of(cls, ctx: PassContext) -> "ContextSettings":
@@ -104,7 +105,7 @@ class ContextSettings:
             required=tuple(sorted(ctx.required_pass)),
             config=config,
             lost=tuple(sorted(set(ctx.config) - set(config))),
-            schedule=ctx.schedule,
+            schedule=ctx.run_settings.schedule,
         )
 
     @classmethod
@@ -135,8 +136,7 @@ class ContextSettings:
             disabled_pass=self.disabled,
             required_pass=self.required,
             config=dict(self.config),
-            instruments=instruments,
-            schedule=self.schedule,
+            instruments=[*instruments, *([] if self.schedule is None else [RunSettings(schedule=self.schedule)])],
         )
 
 
@@ -177,7 +177,7 @@ class Reproducer:
     module_file: str | None
     """The file with the module as it was before the pass; None if it could not be written."""
     answers_file: str | None = None
-    """The file with the answers that the pass asked for, as `RecordedAnswers` reads it; None if it asked for none."""
+    """The file with the answers that the pass asked for, as `AnswerReplayer` reads it; None if it asked for none."""
     facts: Any
     """Additional data that the adapter needs to restore the module (see `dump_module`)."""
     trouble: str | None

@@ -21,6 +21,7 @@ from apass.adapters.onnx.outputs import Status, compare, evaluate
 from apass.adapters.onnx.passes import DEFAULT, TABLE, OnnxPass
 from apass.adapters.onnx.traversal import SMALL_NODES, is_small
 from apass.core.executor import STOPPED
+from apass.instruments import RunSettings
 from apass.passes.registry import pass_options
 from apass.pipelines.parser import parse_pipeline
 from tests.helpers.amounts import amount
@@ -379,7 +380,7 @@ async def test_shared_copies_change_no_result() -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", NAMES)
 async def test_passes_report_their_changes(name: str) -> None:
-    async with apass.PassContext(strict=True, diag_ctx=apass.DiagnosticContext()):
+    async with apass.PassContext(instruments=[RunSettings(strict=True)], diag_ctx=apass.DiagnosticContext()):
         pass_ = apass.get_pass(name)
         for case in spread()[::3]:
             model = case.model

@@ -1,29 +1,23 @@
 """`AnswerRecorder`: writes the answers from outside that a run received."""
 
-import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Final
 
-from apass.core.answers import ANSWERS_FILE, FORMAT, Answer
 from apass.core.instrument import pass_instrument
+from apass.core.questions import Answer
 from apass.errors import AnswersError
-from apass.util.version import __version__
+from apass.external.answers.format import ANSWERS_FILE, answers_text, line_of
 
-__all__ = ["AnswerRecorder", "answers_text"]
-
-
-def answers_text(lines: Iterable[str]) -> str:
-    """Return the text of a file with these lines after the first one."""
-    return "".join(f"{line}\n" for line in (json.dumps({"format": FORMAT, "apass": __version__}), *lines))
+__all__ = ["AnswerRecorder"]
 
 
 @pass_instrument
 class AnswerRecorder:
     """Writes the answers of services, helpers, analyses and measurements to a file.
 
-    `PassContext(replay_answers=folder)` gives them again. The file has a JSON object in each line: the question, the
+    An `AnswerReplayer` gives them again. The file has a JSON object in each line: the question, the
     answer or the error in its place, and the pass that asked. Each line is written at once, so that a run that is
     killed leaves the answers before.
 
@@ -84,7 +78,7 @@ class AnswerRecorder:
         if self.extend and answer.is_replayed:
             return
         key = answer.question.key if answer.question.kind == "analysis" else None
-        line = answer.as_text()
+        line = line_of(answer)
         with self._lock:
             if key is None or key not in self._analyses:
                 self._write([line])
@@ -121,7 +115,7 @@ class _Twin:
         self._lines: list[str] = []
 
     def on_answer(self, answer: Answer) -> None:
-        self._lines.append(answer.as_text())
+        self._lines.append(line_of(answer))
 
     def worker_records(self) -> Sequence[str]:
         return self._lines

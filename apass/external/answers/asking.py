@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
-from apass.core.answers import Question, answer_to, tagged_codec
 from apass.core.context import current_scope
+from apass.core.questions import Question, answer_to, tagged_codec
 
 __all__ = ["answer_of"]
 
@@ -22,7 +22,7 @@ async def answer_of(
     """Return what `ask` returns; in a replay, the answer that was recorded.
 
     Call it around anything outside of the program that is no `Service`, such as a measurement on a device. See
-    `AnswerRecorder` and `PassContext(replay_answers=...)`.
+    `AnswerRecorder` and `AnswerReplayer`.
 
     Parameters:
         name: what is asked.

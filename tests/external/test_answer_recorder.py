@@ -7,10 +7,10 @@ import pytest
 
 import apass
 from apass import PassContext, optimize_all
-from apass.core.answers import ANSWERS_FILE
 from apass.executors import Executor, ProcessExecutor, ThreadExecutor
 from apass.external import ProcessHelper, Service, run_process
-from apass.instruments import AnswerRecorder
+from apass.external.answers.format import ANSWERS_FILE
+from apass.instruments import AnswerRecorder, AnswerReplayer
 from tests.executors.asking_children import AskChild, Module
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
@@ -27,7 +27,7 @@ async def test_child_processes_are_not_started_in_a_replay(tmp_path: Path) -> No
 
     async with PassContext(instruments=[AnswerRecorder(tmp_path / "answers")]):
         assert await both() == (b"cba\n", "ABC")
-    async with PassContext(replay_answers=tmp_path / "answers"):
+    async with PassContext(instruments=[AnswerReplayer(tmp_path / "answers")]):
         assert await both() == (b"cba\n", "ABC")
     assert sorted(started.read_text()) == ["x", "y"]
 
@@ -43,7 +43,7 @@ async def test_workers_record_and_replay(executor: Executor | None, tmp_path: Pa
         assert await optimize_all(modules, pass_, executor=executor) == expected
     asked = counts.read_text()
     assert sorted(asked) == ["a", "b", "c"]
-    async with PassContext(replay_answers=tmp_path / "answers"):
+    async with PassContext(instruments=[AnswerReplayer(tmp_path / "answers")]):
         assert await optimize_all(modules, pass_, executor=executor) == expected
     assert counts.read_text() == asked
 
@@ -57,7 +57,7 @@ async def test_context_entered_by_many_tasks_has_one_file(tmp_path: Path) -> Non
         await apass.answer_of("board", 2, _one)
     async with ctx:
         await apass.answer_of("board", 3, _one)
-    assert len(apass.RecordedAnswers(tmp_path)) == 3
+    assert len(AnswerReplayer(tmp_path)) == 3
     assert recorder.path == tmp_path / ANSWERS_FILE
 
 
@@ -84,6 +84,6 @@ async def test_service_of_a_compiler_is_not_recorded(tmp_path: Path) -> None:
     service = Service(compile_it, is_recorded=False)
     async with PassContext(instruments=[AnswerRecorder(tmp_path)]):
         assert await service.ask(1) == 1
-    async with PassContext(replay_answers=tmp_path):
+    async with PassContext(instruments=[AnswerReplayer(tmp_path)]):
         assert await service.ask(1) == 1
-    assert (asked, len(apass.RecordedAnswers(tmp_path))) == ([1, 1], 0)
+    assert (asked, len(AnswerReplayer(tmp_path))) == ([1, 1], 0)

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import apass
-from apass import AnswersError, PassContext, Question, RecordedAnswers, UnknownAnswerError, answer_of
-from apass.core.answers import ANSWERS_FILE
-from apass.instruments import AnswerRecorder
+from apass import AnswersError, PassContext, Question, UnknownAnswerError, answer_of
+from apass.external.answers.format import ANSWERS_FILE
+from apass.instruments import AnswerRecorder, AnswerReplayer
 from tests.helpers.combinators import Module, setting, waiting
 
 pytestmark = pytest.mark.anyio
@@ -55,10 +55,10 @@ async def test_recorded_answers_are_given_again(tmp_path: Path) -> None:
     async with PassContext(instruments=[AnswerRecorder(tmp_path)]):
         for question, value in values.items():
             assert await answer_of("board", question, giving(value), types=[Cost]) == value
-    async with PassContext(replay_answers=tmp_path):
+    async with PassContext(instruments=[AnswerReplayer(tmp_path)]):
         for question, value in values.items():
             assert await answer_of("board", question, never, types=[Cost]) == value
-    assert len(RecordedAnswers(tmp_path)) == 4
+    assert len(AnswerReplayer(tmp_path)) == 4
     first = lines_of(tmp_path)[0]
     assert len(first.pop("digest")) == 16
     assert first == {
@@ -83,7 +83,7 @@ async def test_flipped_bit_gives_no_other_answer(tmp_path: Path) -> None:
         damaged[place] ^= 1 << place % 8
         (tmp_path / ANSWERS_FILE).write_bytes(damaged)
         try:
-            answers = RecordedAnswers(tmp_path)
+            answers = AnswerReplayer(tmp_path)
         except AnswersError:
             continue
         # White space between values means nothing.
@@ -98,9 +98,9 @@ async def test_edited_line_needs_no_digest(tmp_path: Path) -> None:
     text = path.read_text().replace('"answer": 1', '"answer": 2')
     path.write_text(text)
     with pytest.raises(AnswersError, match="line 2: the contents are damaged or edited; remove the field 'digest'"):
-        RecordedAnswers(tmp_path)
+        AnswerReplayer(tmp_path)
     path.write_text(re.sub(r', "digest": "\w+"', "", text))
-    async with PassContext(replay_answers=tmp_path):
+    async with PassContext(instruments=[AnswerReplayer(tmp_path)]):
         assert await answer_of("board", "a", never) == 2
 
 
@@ -118,7 +118,7 @@ async def test_errors_are_raised_again(tmp_path: Path) -> None:
         async with PassContext(instruments=[AnswerRecorder(tmp_path / folder)]):
             with pytest.raises(type(error)):
                 await answer_of("board", "a", giving(error))
-        async with PassContext(replay_answers=tmp_path / folder):
+        async with PassContext(instruments=[AnswerReplayer(tmp_path / folder)]):
             expected = type(error) if folder in ("known", "system") else apass.HelperError
             with pytest.raises(expected) as caught:
                 await answer_of("board", "a", never)
@@ -128,7 +128,7 @@ async def test_errors_are_raised_again(tmp_path: Path) -> None:
 async def test_unknown_question_is_an_error_or_asked(tmp_path: Path) -> None:
     async with PassContext(instruments=[AnswerRecorder(tmp_path)]):
         await answer_of("board", "a", giving(1))
-    async with PassContext(replay_answers=tmp_path):
+    async with PassContext(instruments=[AnswerReplayer(tmp_path)]):
         with pytest.raises(UnknownAnswerError) as caught:
             await answer_of("board", {"text": "b"}, never)
     assert str(caught.value) == (
@@ -136,7 +136,7 @@ async def test_unknown_question_is_an_error_or_asked(tmp_path: Path) -> None:
         '{"text": "b"}; record the run again, or let unknown questions through with unknown=\'ask\' '
         "(--unknown-answers ask)"
     )
-    async with PassContext(replay_answers=RecordedAnswers(tmp_path, unknown="ask")):
+    async with PassContext(instruments=[AnswerReplayer(tmp_path, unknown="ask")]):
         assert await answer_of("board", "b", giving(2)) == 2
         assert await answer_of("board", "a", never) == 1
 
@@ -145,7 +145,7 @@ async def test_unknown_answers_extend_the_folder(tmp_path: Path) -> None:
     async with PassContext(instruments=[AnswerRecorder(tmp_path)]):
         await answer_of("board", "a", giving(1))
     async with PassContext(
-        instruments=[AnswerRecorder(tmp_path, extend=True)], replay_answers=RecordedAnswers(tmp_path, unknown="ask")
+        instruments=[AnswerRecorder(tmp_path, extend=True), AnswerReplayer(tmp_path, unknown="ask")]
     ):
         await answer_of("board", "a", never)
         await answer_of("board", "b", giving(2))
@@ -164,7 +164,7 @@ async def test_repeated_question_has_its_answers_in_order(tmp_path: Path) -> Non
     async with PassContext(instruments=[AnswerRecorder(tmp_path)]):
         assert await three() == [3, 1, 2]
     values = iter([0, 0, 0])
-    async with PassContext(replay_answers=tmp_path):
+    async with PassContext(instruments=[AnswerReplayer(tmp_path)]):
         assert await three() == [3, 1, 2]
         assert await answer_of("board", "a", never) == 2
 
@@ -184,7 +184,7 @@ async def test_answers_belong_to_the_pass_that_asked(tmp_path: Path) -> None:
     async with PassContext(instruments=[AnswerRecorder(tmp_path)]):
         expected = await apass.optimize_all(modules, pipeline)
     assert len(asked) == 4
-    async with PassContext(replay_answers=tmp_path):
+    async with PassContext(instruments=[AnswerReplayer(tmp_path)]):
         assert await apass.optimize_all(dict(reversed(modules.items())), pipeline) == expected
         # As in a replay of one pass alone: the same pass elsewhere.
         assert await waiting("B", measure)({"f": 0}) == expected["one"]
@@ -219,7 +219,7 @@ async def test_secrets_in_fields_are_left_out(tmp_path: Path) -> None:
         "auth_token": "<left out>",
         "nested": [{"Password": "<left out>", "tokens": 7}],
     }
-    async with PassContext(replay_answers=tmp_path):
+    async with PassContext(instruments=[AnswerReplayer(tmp_path)]):
         changed = {**question, "auth_token": "another"}
         assert await answer_of("board", changed, never) == {"x-api-key": "<left out>", "cost": 1}
 
@@ -252,7 +252,7 @@ async def test_analysis_is_recorded_and_replayed(tmp_path: Path) -> None:
         "None", "None", "{'json': 1}", "{'json': 3}",
     ]  # fmt: skip
     computed.clear()
-    async with PassContext(replay_answers=tmp_path):
+    async with PassContext(instruments=[AnswerReplayer(tmp_path)]):
         assert await Measure(mod) == {"f": "abc3", "g": "abc3", "h": "x1"}
     # What JSON cannot express is computed again.
     assert computed == ["opaque", "opaque"]
@@ -268,7 +268,7 @@ async def test_keys_of_a_race_are_replayed(tmp_path: Path) -> None:
     async with PassContext(instruments=[AnswerRecorder(tmp_path)]):
         assert await race({"f": 0}) == {"f": 2}
     latencies.clear()
-    async with PassContext(replay_answers=tmp_path):
+    async with PassContext(instruments=[AnswerReplayer(tmp_path)]):
         assert await race({"f": 0}) == {"f": 2}
 
 
@@ -284,7 +284,7 @@ async def test_unknown_question_ignores_error_policies(tmp_path: Path) -> None:
 
     keeping = apass.module_pass(body, opt_level=0, name="Keep", on_error="keep")
     alternatives = [waiting("A", measure), setting(1)]
-    async with PassContext(replay_answers=tmp_path):
+    async with PassContext(instruments=[AnswerReplayer(tmp_path)]):
         for pass_ in (keeping, apass.First(alternatives), apass.Race(alternatives, key=len)):
             with pytest.raises(UnknownAnswerError):
                 await pass_({"f": 0})
@@ -308,7 +308,7 @@ async def test_unknown_question_ignores_error_policies(tmp_path: Path) -> None:
 async def test_invalid_file_is_an_error(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / ANSWERS_FILE).write_text(text)
     with pytest.raises(AnswersError) as caught:
-        RecordedAnswers(tmp_path)
+        AnswerReplayer(tmp_path)
     assert message in str(caught.value)
 
 
@@ -320,9 +320,9 @@ async def test_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
     data = file.read_bytes()
     for end in range(len(data)):
         file.write_bytes(data[:end])
-        assert len(RecordedAnswers(file)) == max(0, data[:end].count(b"\n") - 1)
+        assert len(AnswerReplayer(file)) == max(0, data[:end].count(b"\n") - 1)
     with pytest.raises(AnswersError, match="cannot read the recorded answers"):
-        RecordedAnswers(tmp_path / "missing")
+        AnswerReplayer(tmp_path / "missing")
 
 
 json_values = st.recursive(
@@ -339,7 +339,7 @@ def test_any_value_is_restored(tmp_path_factory: pytest.TempPathFactory, questio
     async def main() -> object:
         async with PassContext(instruments=[AnswerRecorder(folder)]):
             await answer_of("board", question, giving(answer))
-        async with PassContext(replay_answers=folder):
+        async with PassContext(instruments=[AnswerReplayer(folder)]):
             return await answer_of("board", question, never)
 
     result = anyio.run(main)
