@@ -2,33 +2,25 @@
 
 import inspect
 from abc import ABCMeta
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator
 from difflib import get_close_matches
 from functools import lru_cache, partial
-from typing import Any, Final, Protocol, TypeVar, cast, overload
+from typing import Any, Final, Protocol, TypeVar, overload
 from weakref import WeakSet
 
-from apass.concurrency.coroutines import await_once
 from apass.core.info import PassInfo
 from apass.core.remarks import Remark
 from apass.core.run import Run
-from apass.errors import PassResultError
 
 __all__ = [
     "HOOKS",
-    "NO_HOOKS",
-    "FunctionHooks",
-    "Hooks",
+    "ObservingInstrument",
     "PassInstrument",
     "PassWork",
-    "answer_of_should_run",
-    "find_hook",
+    "check_instrument",
     "instrument_name",
-    "mark_used",
+    "is_inherited",
     "pass_instrument",
-    "with_companions",
 ]
 
 InstrumentT = TypeVar("InstrumentT")
@@ -75,7 +67,9 @@ _PLAIN: Final = tuple(HOOKS)[tuple(HOOKS).index("run_after_step") :]
 """The hooks that must be a plain `def`, because they are called where the runner cannot await."""
 
 _BASES: Final = (__name__, "tvm.ir.instrument")
-"""Modules with a base class `PassInstrument` whose hooks do nothing."""
+"""Modules with base classes whose hooks do nothing."""
+_BASE_NAMES: Final = ("PassInstrument", "ObservingInstrument")
+"""The names of these classes."""
 
 _SIMILARITY: Final = 0.8
 """The similarity to the name of a hook (difflib's ratio) at which a method is reported as misspelt."""
@@ -96,12 +90,11 @@ class PassInstrument(metaclass=_InstrumentType):
     Set `reads_modules = False` if the hooks ignore the modules that they receive. Passes that change a private copy in
     place (`InPlacePass`) then share one copy. Otherwise each makes its own, so that a hook may keep any module.
 
-    Every method is a hook. It may be `def` or `async def` unless it is documented as a plain `def`. Override only the
-    hooks that you need: the others are never called and cost nothing. Source: TVM's `PassInstrument`;
-    `run_after_pass_failed` and the hooks after it are additions of apass.
+    Every method is a hook. It may be `def` or `async def`. Override only the hooks that you need: the others are never
+    called and cost nothing. `ObservingInstrument` has more, for functions, steps and what passes report. An instrument
+    of any class may define them. Source: TVM's `PassInstrument`; `run_after_pass_failed` is an addition of apass.
 
-    If a context lists one object twice, its hooks for contexts and passes are called twice, as in TVM. The hooks for
-    steps, functions, and what passes report are called once.
+    If a context lists one object twice, its hooks are called twice, as in TVM.
     """
 
     reads_modules: bool = True
@@ -127,15 +120,6 @@ class PassInstrument(metaclass=_InstrumentType):
     def run_before_pass(self, mod: Any, info: PassInfo) -> HookResult:
         """Handle the start of a pass on `mod`."""
 
-    def run_around_pass(self, mod: Any, info: PassInfo, work: PassWork) -> Any:
-        """Return the module that the pass makes of `mod`: usually `await work(mod)`.
-
-        It is called between `run_before_pass` and `run_after_pass` of all instruments. It may skip the pass by not
-        calling `work`, run it again, run another pass in its place, or return another module. Such a result is not
-        stored. Of two instruments, the hook of the first one receives that of the second as its `work`.
-        """
-        return work(mod)
-
     def run_after_pass(self, mod: Any, info: PassInfo) -> HookResult:
         """Handle the module that the pass returned."""
 
@@ -144,6 +128,31 @@ class PassInstrument(metaclass=_InstrumentType):
 
         It is called only after `run_before_pass` was called for this run.
         """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Check the hooks of a subclass as `pass_instrument` does."""
+        super().__init_subclass__(**kwargs)
+        _check_hooks(cls)
+
+
+class ObservingInstrument(PassInstrument):
+    """A base class of instruments with the hooks that TVM does not have.
+
+    They are for what surrounds a pass, its steps, the bodies of function passes, and what passes report. If a context
+    lists one object twice, these hooks are called once, except for `run_around_pass`.
+    """
+
+    run_settings: Any = None
+    """The `RunSettings` that the instrument makes; None is none."""
+
+    def run_around_pass(self, mod: Any, info: PassInfo, work: PassWork) -> Any:
+        """Return the module that the pass makes of `mod`: usually `await work(mod)`.
+
+        It is called between `run_before_pass` and `run_after_pass` of all instruments. It may skip the pass by not
+        calling `work`, run it again, run another pass in its place, or return another module. Such a result is not
+        stored. Of two instruments, the hook of the first one receives that of the second as its `work`.
+        """
+        return work(mod)
 
     def run_after_step(self, run: Run, start: float, end: float) -> None:
         """Handle one step of a pass; must be a plain `def`.
@@ -225,11 +234,6 @@ class PassInstrument(metaclass=_InstrumentType):
         `is_entered` is whether `enter_pass_ctx` has completed.
         """
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Check the hooks of a subclass as `pass_instrument` does."""
-        super().__init_subclass__(**kwargs)
-        _check_hooks(cls)
-
 
 @overload
 def pass_instrument(pi_cls: type[InstrumentT]) -> type[InstrumentT]: ...
@@ -271,203 +275,15 @@ def instrument_name(instrument: object) -> str:
     return name if isinstance(name, str) else type(instrument).__name__
 
 
-async def answer_of_should_run(answer: Any, instrument: object, info: PassInfo) -> bool:
-    """Return the result of a `should_run`, which may be awaitable.
-
-    Raises:
-        PassResultError: if it is None.
-
-    """
-    hook_label = f"should_run of instrument {instrument_name(instrument)!r}"
-    answer = await await_once(answer, hook_label)
-    if answer is None:
-        raise PassResultError(f"{hook_label} returned None for pass {info.name!r}; return True or False")
-    return bool(answer)
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionHooks:
-    """The hooks around the bodies of function passes."""
-
-    before: tuple[Callable[[Any, Run], object], ...]
-    """Each `run_before_function`."""
-    after: tuple[Callable[[Any, Any, Run], object], ...]
-    """Each `run_after_function`."""
-    failed: tuple[Callable[[Any, Run, BaseException], object], ...]
-    """Each `run_after_function_failed`."""
-    steps: tuple[Callable[[Run, float, float], object], ...]
-    """Each `run_after_function_step`."""
-    times: tuple[Callable[[Run | None, float, float, float], object], ...]
-    """Each `on_hooks`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hooks:
-    """The hooks of a sequence of instruments, looked up once.
-
-    Hooks of passes are stored with the index of their instrument in the sequence.
-    """
-
-    instruments: tuple[object, ...]
-    """The instruments, in the order in which their hooks are called."""
-    should_run: tuple[tuple[int, Callable[..., Any]], ...]
-    """`(index, hook)` of each `should_run`."""
-    before: tuple[tuple[int, Callable[..., Any]], ...]
-    """`(index, hook)` of each `run_before_pass`."""
-    around: tuple[tuple[int, Callable[..., Any]], ...]
-    """`(index, hook)` of each `run_around_pass`."""
-    after: tuple[tuple[int, Callable[..., Any]], ...]
-    """`(index, hook)` of each `run_after_pass`."""
-    failed: tuple[tuple[int, Callable[..., Any]], ...]
-    """`(index, hook)` of each `run_after_pass_failed`."""
-    steps: tuple[Callable[[Run, float, float], object], ...]
-    """Each `run_after_step`."""
-    wraps: bool
-    """Whether there are hooks that need a layer around the work: `steps` or `around`."""
-    functions: FunctionHooks | None
-    """The hooks around the bodies of function passes; None if there are none."""
-    reads_modules: bool
-    """Whether a hook may read or keep a module after the call."""
-    statistics: tuple[Callable[[Run | None, str, float], object], ...]
-    """Each `on_statistic`."""
-    remarks: tuple[Callable[[Remark], object], ...]
-    """Each `on_remark`."""
-    waits: tuple[Callable[[Run | None, str, bool], object], ...]
-    """Each `on_wait`."""
-    answers: tuple[Callable[[Any], object], ...]
-    """Each `on_answer`."""
-    work: tuple[Callable[[Run, str, float, float], object], ...]
-    """Each `on_work`."""
-    times: tuple[Callable[[Run | None, float, float, float], object], ...]
-    """Each `on_hooks`."""
-
-    @contextmanager
-    def waiting(self, run: Run | None, name: str) -> Generator[None]:
-        """Call each `on_wait` at the start and at the end of the block."""
-        for hook in self.waits:
-            hook(run, name, False)
-        try:
-            yield
-        finally:
-            for hook in self.waits:
-                hook(run, name, True)
-
-    @classmethod
-    def of(cls, instruments: Iterable[object]) -> "Hooks":
-        """Find the hooks that `instruments` define.
-
-        Raises:
-            TypeError: if an instrument is a class, defines no hook, or defines a misspelt one.
-
-        """
-        sequence = tuple(instruments)
-        if not sequence:
-            return NO_HOOKS
-        for instrument in sequence:
-            _check_instrument(instrument)
-        return cls(
-            instruments=sequence,
-            should_run=_indexed_hooks(sequence, "should_run"),
-            before=_indexed_hooks(sequence, "run_before_pass"),
-            around=(around := _indexed_hooks(sequence, "run_around_pass")),
-            after=_indexed_hooks(sequence, "run_after_pass"),
-            failed=_indexed_hooks(sequence, "run_after_pass_failed"),
-            steps=(steps := _hooks(sequence, "run_after_step")),
-            wraps=bool(steps or around),
-            functions=_function_hooks(sequence),
-            reads_modules=any(map(_reads_modules, sequence)),
-            statistics=_hooks(sequence, "on_statistic"),
-            remarks=_hooks(sequence, "on_remark"),
-            waits=_hooks(sequence, "on_wait"),
-            answers=_hooks(sequence, "on_answer"),
-            work=_hooks(sequence, "on_work"),
-            times=_hooks(sequence, "on_hooks"),
-        )
-
-
-NO_HOOKS: Final = Hooks((), (), (), (), (), (), (), False, None, False, (), (), (), (), (), ())
-"""The hooks of no instruments. It is a single object, so that the runner can test for it by identity."""
-
-
-def find_hook(instrument: object, name: str) -> Callable[..., Any] | None:
-    """Return the bound hook `name` of an instrument, or None if it is not defined."""
-    hook = getattr(instrument, name, None)
-    if hook is None or _is_inherited(hook, name):
-        return None
-    if not callable(hook):
-        raise TypeError(f"the hook {name} of instrument {instrument_name(instrument)!r} must be callable, got {hook!r}")
-    return cast("Callable[..., Any]", hook)
-
-
-def with_companions(
-    chosen: Sequence[object], defaults: Sequence[object] = (), *, must_be_entered: bool = False
-) -> Sequence[object]:
-    """Return the instruments of a context.
-
-    These are the chosen ones, and the default ones of which no other of the class is chosen. An instrument may bring
-    others, which come first: it has a method `companions(given, must_be_entered)` that returns them.
-
-    Parameters:
-        chosen: the instruments of the user.
-        defaults: the instruments of every context.
-        must_be_entered: whether it is a mistake if the context is never entered.
-
-    """
-    extra = [one for one in defaults if not any(isinstance(other, type(one)) for other in chosen)]
-    given = [*chosen, *extra]
-    for instrument in (*chosen, *extra):
-        companions = getattr(type(instrument), "companions", None)
-        if companions is not None:
-            given = [*companions(instrument, given, must_be_entered), *given]
-    return given
-
-
-def mark_used(instrument: object) -> None:
-    """Report that another context is derived from the one with this instrument.
-
-    That counts as a use of the context.
-    """
-    mark = getattr(type(instrument), "mark_used", None)
-    if mark is not None:
-        mark(instrument)
-
-
-def _is_inherited(hook: object, name: str) -> bool:
+def is_inherited(hook: object, name: str) -> bool:
     """Return whether a hook is the empty one of a base class, apass's or TVM's."""
     # By name rather than by identity, because TVM must not be imported for this.
-    is_base_method = getattr(hook, "__qualname__", "") == f"PassInstrument.{name}"
-    return is_base_method and getattr(hook, "__module__", "") in _BASES
+    kind, _, method = getattr(hook, "__qualname__", "").rpartition(".")
+    return method == name and kind in _BASE_NAMES and getattr(hook, "__module__", "") in _BASES
 
 
-def _indexed_hooks(instruments: tuple[object, ...], name: str) -> tuple[tuple[int, Callable[..., Any]], ...]:
-    hooks = ((index, find_hook(instrument, name)) for index, instrument in enumerate(instruments))
-    return tuple((index, hook) for index, hook in hooks if hook is not None)
-
-
-def _hooks(instruments: tuple[object, ...], name: str) -> tuple[Callable[..., Any], ...]:
-    """Return each hook `name`, once for an instrument that is listed twice."""
-    unique = {id(instrument): instrument for instrument in instruments}
-    return tuple(hook for _, hook in _indexed_hooks(tuple(unique.values()), name))
-
-
-def _reads_modules(instrument: object) -> bool:
-    """Return whether an instrument has hooks that receive and read modules."""
-    hooks = [name for name, arguments in HOOKS.items() if "mod" in arguments]
-    return bool(getattr(instrument, "reads_modules", True)) and any(find_hook(instrument, name) for name in hooks)
-
-
-def _function_hooks(instruments: tuple[object, ...]) -> FunctionHooks | None:
-    hooks = FunctionHooks(
-        before=_hooks(instruments, "run_before_function"),
-        after=_hooks(instruments, "run_after_function"),
-        failed=_hooks(instruments, "run_after_function_failed"),
-        steps=_hooks(instruments, "run_after_function_step"),
-        times=_hooks(instruments, "on_hooks"),
-    )
-    return hooks if hooks.before or hooks.after or hooks.failed or hooks.steps else None
-
-
-def _check_instrument(instrument: object) -> None:
+def check_instrument(instrument: object) -> None:
+    """Raise TypeError unless an object is an instrument with valid hooks."""
     if inspect.isclass(instrument):
         raise TypeError(f"{instrument.__name__} is a class; pass an instance: {instrument.__name__}(...)")
     kind = type(instrument)
@@ -506,7 +322,7 @@ def _similar_hook(name: str) -> str | None:
 
 def _public_functions(cls: type) -> Iterator[tuple[str, Callable[..., Any]]]:
     for base in cls.__mro__:
-        if base is object or (base.__name__ == "PassInstrument" and base.__module__ in _BASES):
+        if base is object or (base.__name__ in _BASE_NAMES and base.__module__ in _BASES):
             continue
         for name, member in vars(base).items():
             if not name.startswith("_") and inspect.isroutine(member) and not isinstance(member, partial):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Protocol, TypeVar, final
 
-from apass.core.instrument import Hooks
+from apass.core.hooks import Hooks
 from apass.core.run import Run, current_run
 from apass.errors import BudgetExceededError
 from apass.util.fingerprint import fingerprint_value

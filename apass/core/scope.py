@@ -10,8 +10,8 @@ from apass.concurrency.interleaving import make_scheduler
 from apass.concurrency.scheduler import LoopScheduler
 from apass.core.analysis_manager import AnalysisManager
 from apass.core.deadline import Deadline
+from apass.core.hooks import Hooks
 from apass.core.info import AnyPass
-from apass.core.instrument import Hooks
 from apass.core.pass_factories import known_names, load_providers
 from apass.core.questions import AnswerCursor
 from apass.core.run_settings import RunSettings

@@ -10,8 +10,8 @@ from typing import Any
 from apass.core.adapter import ModT
 from apass.core.context import PassContext, PassScope, current_scope
 from apass.core.draft import Draft, offer_draft, take_draft, withdraw_draft
+from apass.core.hooks import NO_HOOKS
 from apass.core.info import PassInfo
-from apass.core.instrument import NO_HOOKS
 from apass.core.run import RunCursor, current_run
 from apass.errors import CyclicRequirementError
 from apass.passes.base import Pass, is_enabled, is_selected

@@ -9,7 +9,7 @@ from apass.concurrency.coroutines import is_awaitable
 from apass.core.adapter import ModT
 from apass.core.changes import CHANGES
 from apass.core.context import PassScope
-from apass.core.instrument import NO_HOOKS
+from apass.core.hooks import NO_HOOKS
 from apass.core.run import RunCursor, note_whereabouts
 from apass.core.tracebacks import hidden_in_pytest, hide_runner_frames
 from apass.runner.layers import Runnable, layered

@@ -5,7 +5,7 @@ from time import perf_counter
 from typing import Any
 
 from apass.concurrency.coroutines import is_async, is_awaitable, metered
-from apass.core.instrument import FunctionHooks
+from apass.core.hooks import FunctionHooks
 from apass.core.run import current_run
 from apass.runner.hook_time import HookTime
 from apass.runner.step_hooks import StepHooks

@@ -8,7 +8,8 @@ from anyio.lowlevel import checkpoint
 
 import apass
 from apass import PassContext, PassInfo, PassInstrument, PassResultError, Sequential, pass_instrument
-from apass.core.instrument import HOOKS, Hooks, instrument_name
+from apass.core.hooks import Hooks
+from apass.core.instrument import HOOKS, instrument_name
 from apass.testing import RecordingInstrument
 from tests.helpers.recording import SuspendingRecorder, logging_pass, module_pass_of
 
