@@ -133,7 +133,7 @@ async def with_results(name: str, modules: Callable[[], Any], pass_: apass.Pass[
         for index in range(rounds):
             for kind, column in times.items():
                 path = Path(folder) / f"{kind}{index}"
-                journals = {"journal": path, "journal with fsync": apass.Journal(path, fsync=True)}
+                journals = {"journal": path, "journal with fsync": apass.batch.Journal(path, fsync=True)}
                 store = SqliteStore(path) if kind == "store" else None
                 column.append(await cpu_seconds(modules(), pass_, store, journals.get(kind)))
     for kind, bound in bounds.items():

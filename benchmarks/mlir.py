@@ -68,7 +68,7 @@ def _needs() -> tuple[str, ...]:
     """Return what is missing, under its usual name."""
     try:
         find_mlir_opt()
-    except apass.MissingExtraError:
+    except apass.errors.MissingExtraError:
         return ("mlir-opt",)
     return ()
 

@@ -68,7 +68,7 @@ class Result:
     """Outcome and evaluation of one model."""
 
     case: Case
-    outcome: apass.Outcome[ir.Model]
+    outcome: apass.batch.Outcome[ir.Model]
     verdict: Verdict | None
     """None if a pass failed."""
     is_intact: bool = True
@@ -225,7 +225,7 @@ async def optimize_corpus(
     start = perf_counter()
     limiter = anyio.CapacityLimiter(jobs)
 
-    async def evaluate_outcome(index: int, outcome: apass.Outcome[ir.Model]) -> None:
+    async def evaluate_outcome(index: int, outcome: apass.batch.Outcome[ir.Model]) -> None:
         case = cases[index]
         verdict = None if outcome.module is None else await verdict_on(case, outcome.module, limiter, time_limit)
         is_intact = ADAPTER.fingerprint(case.model) == fingerprints[index]

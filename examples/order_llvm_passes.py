@@ -56,7 +56,7 @@ async def measure(executor: ProcessExecutor, text: str, pipeline: str) -> tuple[
     """Return the size and the module after a pipeline; None if LLVM crashes."""
     try:
         return await executor.call(optimize_and_measure, text, pipeline)
-    except apass.WorkerLostError:
+    except apass.errors.WorkerLostError:
         # llvmlite is built with assertions. Some orders of passes violate one, which aborts the worker.
         return None
 

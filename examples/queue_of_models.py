@@ -105,7 +105,7 @@ def make_model(network: str, batch: int) -> IRModule:
     return IRModule.from_expr(bind_params_by_name(mod["main"], params))
 
 
-def describe(request: Request, outcome: apass.Outcome[IRModule]) -> str:
+def describe(request: Request, outcome: apass.batch.Outcome[IRModule]) -> str:
     """Return a short description of an outcome."""
     if outcome.module is None:
         return f"failed: {outcome.error}"
@@ -143,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     status = 1
     try:
         status = anyio.run(work, options.models, options.limit, options.journal, backend=options.backend)
-    except* apass.JournalError as failures:
+    except* apass.errors.JournalError as failures:
         print(*failures.exceptions, sep="\n", file=sys.stderr)
     return status
 

@@ -70,7 +70,7 @@ def check_journal(choice: JournalChoice) -> Journal | None:
         return choice
     if isinstance(choice, str | Path):
         return Journal(choice)
-    raise TypeError(f"journal must be a path or an apass.Journal(path), got {choice!r}")
+    raise TypeError(f"journal must be a path or an apass.batch.Journal(path), got {choice!r}")
 
 
 def describe_run(passes: Mapping[str, Pass[Any]], ctx: PassContext, **more: object) -> dict[str, Any]:

@@ -203,7 +203,7 @@ class OptionalMethods(Protocol[ModT, FuncT]):
         ...
 
     def nodes(self, func: FuncT) -> Iterable[Any]:
-        """Iterate over the `apass.Node` values of a function, definitions before uses.
+        """Iterate over the `Node` values of a function, definitions before uses.
 
         They are for `ProvenanceInstrument` and `apass blame`. Nodes of nested regions and graphs follow their owner.
         """
@@ -273,7 +273,7 @@ def _check_adapter(module_type: object, adapter: object) -> None:
     if missing:
         raise AdapterError(
             f"the adapter {adapter!r} for modules of type {name} lacks {', '.join(missing)}; "
-            f"derive it from apass.BaseAdapter, which needs only functions and replace"
+            f"derive it from apass.plugins.BaseAdapter, which needs only functions and replace"
         )
 
 

@@ -12,7 +12,7 @@ class Displayed:
     it: the functions of the module are then shown by the text of its adapter, or the whole by `str` if there is none.
 
     >>> import apass
-    >>> class Program(apass.Displayed):
+    >>> class Program(apass.plugins.Displayed):
     ...     def __str__(self):
     ...         return "a program"
     >>> print(apass.view(Program()))

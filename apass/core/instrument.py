@@ -75,6 +75,84 @@ _SIMILARITY: Final = 0.8
 """The similarity to the name of a hook (difflib's ratio) at which a method is reported as misspelt."""
 
 
+def instrument_name(instrument: object) -> str:
+    """Return the name of an instrument for messages: its `name` or its class name."""
+    name = getattr(instrument, "name", None)
+    return name if isinstance(name, str) else type(instrument).__name__
+
+
+def is_inherited(hook: object, name: str) -> bool:
+    """Return whether a hook is the empty one of a base class, apass's or TVM's."""
+    # By name rather than by identity, because TVM must not be imported for this.
+    kind, _, method = getattr(hook, "__qualname__", "").rpartition(".")
+    return method == name and kind in _BASE_NAMES and getattr(hook, "__module__", "") in _BASES
+
+
+def check_instrument(instrument: object) -> None:
+    """Raise TypeError unless an object is an instrument with valid hooks."""
+    if inspect.isclass(instrument):
+        raise TypeError(f"{instrument.__name__} is a class; pass an instance: {instrument.__name__}(...)")
+    kind = type(instrument)
+    if kind not in _CHECKED_CLASSES:
+        _check_hooks(kind)
+        _CHECKED_CLASSES.add(kind)
+    if not hasattr(instrument, "name") and not any(hasattr(instrument, name) for name in HOOKS):
+        raise TypeError(f"{instrument!r} is not an instrument; it has none of the hooks {', '.join(HOOKS)}")
+
+
+def _check_hooks(cls: type) -> None:
+    for name, member in _public_functions(cls):
+        if name in HOOKS:
+            if member not in _CHECKED:
+                _check_arguments(cls, name, member)
+                _CHECKED.add(member)
+        elif near := _similar_hook(name):
+            raise TypeError(
+                f"{cls.__name__}.{name} is not a hook; did you mean {near!r}? (prefix other methods with _)"
+            )
+
+
+_CHECKED_CLASSES: Final[WeakSet[type]] = WeakSet()
+"""Classes with valid hooks. A service creates instruments for each job, and to look through a class takes 0.05 ms."""
+
+_CHECKED: Final[WeakSet[Callable[..., Any]]] = WeakSet()
+"""Hooks with valid signatures. A service creates a context for each request, and a check takes 0.1 ms."""
+
+
+@lru_cache(maxsize=1024)
+def _similar_hook(name: str) -> str | None:
+    """Return the hook whose name is similar to that of another method."""
+    near = get_close_matches(name.casefold(), HOOKS, n=1, cutoff=_SIMILARITY)
+    return near[0] if near else None
+
+
+def _public_functions(cls: type) -> Iterator[tuple[str, Callable[..., Any]]]:
+    for base in cls.__mro__:
+        if base is object or (base.__name__ in _BASE_NAMES and base.__module__ in _BASES):
+            continue
+        for name, member in vars(base).items():
+            if not name.startswith("_") and inspect.isroutine(member) and not isinstance(member, partial):
+                yield name, member
+
+
+def _check_arguments(cls: type, name: str, member: object) -> None:
+    if not inspect.isfunction(member):
+        return
+    arguments = ("self", *HOOKS[name])
+    try:
+        inspect.signature(member).bind(*arguments)
+    except TypeError as error:
+        call = f"{name}({', '.join(arguments)})"
+        raise TypeError(f"the hook {cls.__name__}.{name} is called as {call}, but: {error}") from None
+    if inspect.isgeneratorfunction(member) or inspect.isasyncgenfunction(member):
+        raise TypeError(
+            f"the hook {cls.__name__}.{name} is a generator, but hooks cannot yield; "
+            "split it into a before hook and an after hook"
+        )
+    if name in _PLAIN and inspect.iscoroutinefunction(member):
+        raise TypeError(f"the hook {cls.__name__}.{name} must be a plain def, because it is not awaited")
+
+
 class _InstrumentType(ABCMeta):
     """The metaclass of `PassInstrument`, which has `register` for `pass_instrument`.
 
@@ -205,7 +283,7 @@ class ObservingInstrument(PassInstrument):
         """
 
     def on_answer(self, answer: Any) -> None:
-        """Handle the `apass.Answer` to a question; must be a plain `def`.
+        """Handle the `apass.instruments.Answer` to a question; must be a plain `def`.
 
         It is the answer of a service, a child process, an analysis or a measurement, or the error in its place. An
         answer that is found in memory is reported as well.
@@ -267,81 +345,3 @@ def pass_instrument(
         type.__setattr__(pi_cls, "name", pi_cls.__name__)
     PassInstrument.register(pi_cls)
     return pi_cls
-
-
-def instrument_name(instrument: object) -> str:
-    """Return the name of an instrument for messages: its `name` or its class name."""
-    name = getattr(instrument, "name", None)
-    return name if isinstance(name, str) else type(instrument).__name__
-
-
-def is_inherited(hook: object, name: str) -> bool:
-    """Return whether a hook is the empty one of a base class, apass's or TVM's."""
-    # By name rather than by identity, because TVM must not be imported for this.
-    kind, _, method = getattr(hook, "__qualname__", "").rpartition(".")
-    return method == name and kind in _BASE_NAMES and getattr(hook, "__module__", "") in _BASES
-
-
-def check_instrument(instrument: object) -> None:
-    """Raise TypeError unless an object is an instrument with valid hooks."""
-    if inspect.isclass(instrument):
-        raise TypeError(f"{instrument.__name__} is a class; pass an instance: {instrument.__name__}(...)")
-    kind = type(instrument)
-    if kind not in _CHECKED_CLASSES:
-        _check_hooks(kind)
-        _CHECKED_CLASSES.add(kind)
-    if not hasattr(instrument, "name") and not any(hasattr(instrument, name) for name in HOOKS):
-        raise TypeError(f"{instrument!r} is not an instrument; it has none of the hooks {', '.join(HOOKS)}")
-
-
-def _check_hooks(cls: type) -> None:
-    for name, member in _public_functions(cls):
-        if name in HOOKS:
-            if member not in _CHECKED:
-                _check_arguments(cls, name, member)
-                _CHECKED.add(member)
-        elif near := _similar_hook(name):
-            raise TypeError(
-                f"{cls.__name__}.{name} is not a hook; did you mean {near!r}? (prefix other methods with _)"
-            )
-
-
-_CHECKED_CLASSES: Final[WeakSet[type]] = WeakSet()
-"""Classes with valid hooks. A service creates instruments for each job, and to look through a class takes 0.05 ms."""
-
-_CHECKED: Final[WeakSet[Callable[..., Any]]] = WeakSet()
-"""Hooks with valid signatures. A service creates a context for each request, and a check takes 0.1 ms."""
-
-
-@lru_cache(maxsize=1024)
-def _similar_hook(name: str) -> str | None:
-    """Return the hook whose name is similar to that of another method."""
-    near = get_close_matches(name.casefold(), HOOKS, n=1, cutoff=_SIMILARITY)
-    return near[0] if near else None
-
-
-def _public_functions(cls: type) -> Iterator[tuple[str, Callable[..., Any]]]:
-    for base in cls.__mro__:
-        if base is object or (base.__name__ in _BASE_NAMES and base.__module__ in _BASES):
-            continue
-        for name, member in vars(base).items():
-            if not name.startswith("_") and inspect.isroutine(member) and not isinstance(member, partial):
-                yield name, member
-
-
-def _check_arguments(cls: type, name: str, member: object) -> None:
-    if not inspect.isfunction(member):
-        return
-    arguments = ("self", *HOOKS[name])
-    try:
-        inspect.signature(member).bind(*arguments)
-    except TypeError as error:
-        call = f"{name}({', '.join(arguments)})"
-        raise TypeError(f"the hook {cls.__name__}.{name} is called as {call}, but: {error}") from None
-    if inspect.isgeneratorfunction(member) or inspect.isasyncgenfunction(member):
-        raise TypeError(
-            f"the hook {cls.__name__}.{name} is a generator, but hooks cannot yield; "
-            "split it into a before hook and an after hook"
-        )
-    if name in _PLAIN and inspect.iscoroutinefunction(member):
-        raise TypeError(f"the hook {cls.__name__}.{name} must be a plain def, because it is not awaited")

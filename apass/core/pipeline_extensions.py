@@ -102,7 +102,7 @@ def _declared(offer: Offer) -> Sequence[Extension]:
         items = cast("Sequence[object]", value) if isinstance(value, list | tuple) else [value]
         for item in items:
             if not isinstance(item, Extension):
-                raise TypeError(f"it names {item!r}, expected an apass.PipelineExtension or a list of these")
+                raise TypeError(f"it names {item!r}, expected an apass.plugins.PipelineExtension or a list of these")
     except (Exception, SystemExit) as error:  # the module of a third party raised it
         warnings.warn(
             f"no extensions of pipelines are loaded from the entry point {offer.value!r} of {package}: "

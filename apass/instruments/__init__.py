@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 from apass.util.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from apass.core.instrument import ObservingInstrument, PassWork
+    from apass.core.portable import PortableInstrument
+    from apass.core.questions import Answer, Question
     from apass.core.run_settings import RunSettings
     from apass.external.answers.recorder import AnswerRecorder
     from apass.external.answers.replayer import AnswerReplayer
@@ -71,6 +74,9 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "apass.core.instrument": ["ObservingInstrument", "PassWork"],
+            "apass.core.portable": ["PortableInstrument"],
+            "apass.core.questions": ["Answer", "Question"],
             "apass.core.run_settings": ["RunSettings"],
             "apass.external.answers.recorder": ["AnswerRecorder"],
             "apass.external.answers.replayer": ["AnswerReplayer"],
@@ -134,6 +140,7 @@ else:
     )
 
 __all__ = [
+    "Answer",
     "AnswerRecorder",
     "AnswerReplayer",
     "BisectInstrument",
@@ -158,6 +165,7 @@ __all__ = [
     "LoggingInstrument",
     "ModuleBreakpoint",
     "NodeHistory",
+    "ObservingInstrument",
     "PassBreakpoint",
     "PassLocations",
     "PassMemory",
@@ -166,9 +174,11 @@ __all__ = [
     "PassStatistic",
     "PassTiming",
     "PassTimingInstrument",
+    "PassWork",
     "Pause",
     "PauseInstrument",
     "PauseStage",
+    "PortableInstrument",
     "PrintAfterAll",
     "PrintBeforeAll",
     "PrintChanged",
@@ -177,6 +187,7 @@ __all__ = [
     "PrintIRFailed",
     "Provenance",
     "ProvenanceInstrument",
+    "Question",
     "RemarksInstrument",
     "ReportInstrument",
     "ReproducerInstrument",

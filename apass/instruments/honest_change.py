@@ -35,7 +35,7 @@ class HonestChangeInstrument:
     >>> context = apass.PassContext(instruments=[HonestChangeInstrument()])
     >>> try:
     ...     apass.run(apass.module_pass(clear, opt_level=0, name="Clear"), {"f": 8}, context=context)
-    ... except apass.VerifyError as error:
+    ... except apass.errors.VerifyError as error:
     ...     print(error)
     pass 'Clear' changed its input in place ('f'), and returned it as if nothing had changed
 

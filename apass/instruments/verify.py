@@ -38,7 +38,7 @@ class VerifyInstrument:
     >>> Lose = apass.module_pass(lambda mod, ctx: {**mod, "f": None}, opt_level=0, name="Lose")
     >>> try:
     ...     apass.run(Lose, {"f": 8}, context=apass.PassContext(instruments=[VerifyInstrument()]))
-    ... except apass.VerifyError as error:
+    ... except apass.errors.VerifyError as error:
     ...     print(error)
     pass 'Lose' broke the module: function 'f' of a dict module is None
     changes:

@@ -47,7 +47,7 @@ class VerifyOutputsInstrument:
     >>> mod = relay.IRModule.from_expr(relay.Function([x], x))
     >>> try:
     ...     apass.run(Double, mod, context=apass.PassContext(instruments=[VerifyOutputsInstrument()]))
-    ... except apass.OutputsChangedError as error:
+    ... except apass.errors.OutputsChangedError as error:
     ...     print(str(error).splitlines()[0])
     pass 'Double' changed the outputs: the result differs by up to 1 in 2 of 2 elements, where magnitudes reach 2
 

@@ -196,7 +196,7 @@ _CHECKS: Final[Mapping[str, Callable[[str, str, Any], Any]]] = {
     "runs_after": _names,
     "runs_before": _names,
     "native": _FLAG,
-    "outside": _checked(lambda value: isinstance(value, Outside | None), "a member of apass.Outside or None"),
+    "outside": _checked(lambda value: isinstance(value, Outside | None), "a member of apass.plugins.Outside or None"),
     "open": _checked(callable, "a function (ctx) with one `yield`"),
 }
 """For each option, the function that checks `(key, decorator, value)` and returns the attribute."""

@@ -1,4 +1,4 @@
-"""Names for authors of adapters, which the adapters of apass use as well.
+"""Names for authors of plug-ins: adapters, passes, extensions of pipelines.
 
 A program that only runs passes needs none of these names. They load when they are first used.
 """
@@ -8,18 +8,30 @@ from typing import TYPE_CHECKING
 from apass.util.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from apass.adapters.base import BaseAdapter
     from apass.concurrency.limits import NO_LIMIT, Slots, usable_cores
     from apass.concurrency.processes.command import complete_process
     from apass.concurrency.processes.pool import call_in_worker, run_in_worker
+    from apass.concurrency.single_flight import SingleFlight
+    from apass.core.adapter import FunctionKind
+    from apass.core.analysis_manager import AnalysisManager
     from apass.core.changes import without_changes
+    from apass.core.config import Config, provide_config_option
     from apass.core.context import can_merge_passes, expect_pass_names, yield_if_due
+    from apass.core.displayed import Displayed
     from apass.core.draft import Draft, offer_draft, take_draft
     from apass.core.executor import in_executor
+    from apass.core.ir_plugin import Comparison, IRPlugin, Measures, Proof, register_plugin
+    from apass.core.nodes import Node, with_locations
     from apass.core.outside import Outside, reviewed
+    from apass.display.view import View
     from apass.external.solver import NotEncodedError, counterexample, prove_in_worker
+    from apass.passes.registry import provide_pass
+    from apass.pipelines.extensions import PipelineExtension, extend_pipeline
     from apass.util.array_difference import ArrayDifference, array_difference
     from apass.util.dull_outputs import changed_input, dull_outputs
     from apass.util.files import PartFile, Prepared, write_whole
+    from apass.util.fingerprint import fingerprint_value
     from apass.util.late_modules import imported_late
     from apass.util.other_inputs import OtherInputs, same_value
     from apass.util.tagged_json import reachable_types, read_tagged, write_tagged
@@ -27,18 +39,30 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "apass.adapters.base": ["BaseAdapter"],
             "apass.concurrency.limits": ["NO_LIMIT", "Slots", "usable_cores"],
             "apass.concurrency.processes.command": ["complete_process"],
             "apass.concurrency.processes.pool": ["call_in_worker", "run_in_worker"],
+            "apass.concurrency.single_flight": ["SingleFlight"],
+            "apass.core.adapter": ["FunctionKind"],
+            "apass.core.analysis_manager": ["AnalysisManager"],
             "apass.core.changes": ["without_changes"],
+            "apass.core.config": ["Config", "provide_config_option"],
             "apass.core.context": ["can_merge_passes", "expect_pass_names", "yield_if_due"],
+            "apass.core.displayed": ["Displayed"],
             "apass.core.draft": ["Draft", "offer_draft", "take_draft"],
             "apass.core.executor": ["in_executor"],
+            "apass.core.ir_plugin": ["Comparison", "IRPlugin", "Measures", "Proof", "register_plugin"],
+            "apass.core.nodes": ["Node", "with_locations"],
             "apass.core.outside": ["Outside", "reviewed"],
+            "apass.display.view": ["View"],
             "apass.external.solver": ["NotEncodedError", "counterexample", "prove_in_worker"],
+            "apass.passes.registry": ["provide_pass"],
+            "apass.pipelines.extensions": ["PipelineExtension", "extend_pipeline"],
             "apass.util.array_difference": ["ArrayDifference", "array_difference"],
             "apass.util.dull_outputs": ["changed_input", "dull_outputs"],
             "apass.util.files": ["PartFile", "Prepared", "write_whole"],
+            "apass.util.fingerprint": ["fingerprint_value"],
             "apass.util.late_modules": ["imported_late"],
             "apass.util.other_inputs": ["OtherInputs", "same_value"],
             "apass.util.tagged_json": ["reachable_types", "read_tagged", "write_tagged"],
@@ -47,14 +71,27 @@ else:
 
 __all__ = [
     "NO_LIMIT",
+    "AnalysisManager",
     "ArrayDifference",
+    "BaseAdapter",
+    "Comparison",
+    "Config",
+    "Displayed",
     "Draft",
+    "FunctionKind",
+    "IRPlugin",
+    "Measures",
+    "Node",
     "NotEncodedError",
     "OtherInputs",
     "Outside",
     "PartFile",
+    "PipelineExtension",
     "Prepared",
+    "Proof",
+    "SingleFlight",
     "Slots",
+    "View",
     "array_difference",
     "call_in_worker",
     "can_merge_passes",
@@ -63,17 +100,23 @@ __all__ = [
     "counterexample",
     "dull_outputs",
     "expect_pass_names",
+    "extend_pipeline",
+    "fingerprint_value",
     "imported_late",
     "in_executor",
     "offer_draft",
     "prove_in_worker",
+    "provide_config_option",
+    "provide_pass",
     "reachable_types",
     "read_tagged",
+    "register_plugin",
     "reviewed",
     "run_in_worker",
     "same_value",
     "take_draft",
     "usable_cores",
+    "with_locations",
     "without_changes",
     "write_tagged",
     "write_whole",

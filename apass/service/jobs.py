@@ -275,7 +275,7 @@ class JobEvent:
     The kinds are:
 
     - `state`: the job has another state, which `data` names;
-    - those of `apass.events`, about the passes of the job, with the fields of `Event.as_json` in `data`;
+    - those of `apass.instruments.events`, about the passes of the job, with the fields of `Event.as_json` in `data`;
     - `text`: a text of the model, encoded by `TextEncoder`. A later `started` event of a pass names the index of the
       text before it in `text`, and its `finished` event that of the text after it;
     - `dropped`: events are missing here, and `data` counts them.

@@ -305,7 +305,7 @@ class _Check:
         for name, func in self.some_functions():
             nodes = nodes_of(self.adapter, func)
             self.require(
-                all(isinstance(node, Node) for node in nodes), f"nodes() of {name!r} must be apass.Node values"
+                all(isinstance(node, Node) for node in nodes), f"nodes() of {name!r} must be apass.plugins.Node values"
             )
             names = Counter(node.name for node in nodes)
             twice = [node for node, count in names.items() if count > 1]

@@ -8,7 +8,7 @@ __all__ = ["lazy_names"]
 
 
 def lazy_names(
-    package: str, modules: Mapping[str, Sequence[str]]
+    package: str, modules: Mapping[str, Sequence[str]], moved: Mapping[str, Sequence[str]] | None = None
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a package with lazily imported names.
 
@@ -19,14 +19,21 @@ def lazy_names(
     Parameters:
         package: the `__name__` of the package.
         modules: the names that each module defines. The names of `package` are its modules.
+        moved: the names that are in other packages now, by package; an error says where.
 
     """
     module_of = {name: module for module, names in modules.items() for name in names}
+    new_package_of = {name: other for other, names in (moved or {}).items() for name in names}
 
     def get(name: str) -> object:
         module = module_of.get(name)
         if module is None:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            message = f"module {package!r} has no attribute {name!r}"
+            if name not in new_package_of:
+                raise AttributeError(message)
+            message += f"; it is in {new_package_of[name]}: from {new_package_of[name]} import {name}"
+            # In `from ... import`, Python replaces an AttributeError by an ImportError without this message.
+            raise (ImportError if _is_imported() else AttributeError)(message)
         value = import_module(f"{package}.{name}") if module == package else getattr(import_module(module), name)
         # The next use finds the name in the package, without a call.
         setattr(sys.modules[package], name, value)
@@ -36,3 +43,14 @@ def lazy_names(
         return sorted({*vars(sys.modules[package]), *module_of})
 
     return get, names
+
+
+def _is_imported() -> bool:
+    """Return whether the caller of `__getattr__` executes `from ... import ...`."""
+    # Few programs use a name that has moved, and these modules take long to import.
+    from dis import opmap
+    from inspect import currentframe
+
+    own = currentframe()
+    frame = own and own.f_back and own.f_back.f_back
+    return frame is not None and frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]

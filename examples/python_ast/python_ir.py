@@ -14,7 +14,7 @@ from pathlib import Path
 import apass
 
 
-class PythonAdapter(apass.BaseAdapter[ast.Module, ast.FunctionDef]):
+class PythonAdapter(apass.plugins.BaseAdapter[ast.Module, ast.FunctionDef]):
     """The functions of a module are its top-level `def` statements."""
 
     thread_safe = True
@@ -82,14 +82,14 @@ class RemoveAsserts(apass.FunctionPass[ast.Module, ast.FunctionDef], opt_level=2
         return result
 
 
-def compare_outputs(before: ast.Module, after: ast.Module) -> apass.Comparison:
+def compare_outputs(before: ast.Module, after: ast.Module) -> apass.plugins.Comparison:
     """Run both programs, and compare what they print."""
     outputs = [
         subprocess.run([sys.executable, "-c", ast.unparse(mod)], capture_output=True, text=True, check=False).stdout
         for mod in (before, after)
     ]
     changed = outputs[0] != outputs[1]
-    return apass.Comparison(changed, f"outputs differ: {outputs}" if changed else "outputs equal")
+    return apass.plugins.Comparison(changed, f"outputs differ: {outputs}" if changed else "outputs equal")
 
 
 def _load(path: Path) -> ast.Module:
@@ -104,8 +104,8 @@ def _size(mod: ast.Module) -> int:
     return sum(1 for _ in ast.walk(mod))
 
 
-PLUGIN = apass.register_plugin(
-    apass.IRPlugin(
+PLUGIN = apass.plugins.register_plugin(
+    apass.plugins.IRPlugin(
         adapter=PythonAdapter(),
         module_type=ast.Module,
         suffixes=(".py",),

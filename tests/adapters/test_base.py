@@ -28,7 +28,7 @@ class Program:
     funcs: tuple[Func, ...]
 
 
-class ProgramAdapter(apass.BaseAdapter[Program, Func]):
+class ProgramAdapter(apass.plugins.BaseAdapter[Program, Func]):
     def functions(self, mod: Program) -> Iterable[tuple[str, Func]]:
         return [(func.name, func) for func in mod.funcs]
 
@@ -42,7 +42,7 @@ class RemovingAdapter(ProgramAdapter):
         return Program(tuple(func for func in mod.funcs if func.name not in removed))
 
 
-class TreeAdapter(apass.BaseAdapter[ast.Module, ast.FunctionDef]):
+class TreeAdapter(apass.plugins.BaseAdapter[ast.Module, ast.FunctionDef]):
     """An adapter of an IR without dataclasses, which changes in place."""
 
     def functions(self, mod: ast.Module) -> Iterable[tuple[str, ast.FunctionDef]]:
@@ -118,7 +118,7 @@ def test_class_defined_later_is_written() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"{", b"\xff", b'{"!": ["os:system", "ls"]}'])
 def test_damaged_bytes_are_an_adapter_error(data: bytes) -> None:
-    with pytest.raises(apass.AdapterError, match="the bytes of a module cannot be read: "):
+    with pytest.raises(apass.errors.AdapterError, match="the bytes of a module cannot be read: "):
         ADAPTER.loads(data)
 
 
@@ -128,7 +128,7 @@ def test_value_without_format_is_an_error() -> None:
         "ProgramAdapter, or override dumps and loads, or from_text"
     )
     mod = Program((Func("f", (), {"x": object()}),))
-    assert message_of(apass.AdapterError, lambda: ADAPTER.dumps(mod)) == message
+    assert message_of(apass.errors.AdapterError, lambda: ADAPTER.dumps(mod)) == message
 
 
 def test_copy_is_private() -> None:
@@ -152,7 +152,7 @@ def test_object_without_text_is_an_error() -> None:
 
     message = "objects of type test_object_without_text_is_an_error.<locals>.Opaque have no text; "
     adapter: Any = ADAPTER
-    assert message_of(apass.AdapterError, lambda: adapter.to_text(Opaque())).startswith(message)
+    assert message_of(apass.errors.AdapterError, lambda: adapter.to_text(Opaque())).startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_object_without_text_is_an_error() -> None:
     ],
 )
 def test_verify_checks_names(funcs: Any, message: str) -> None:
-    assert message_of(apass.VerifyError, lambda: ADAPTER.verify(Program(funcs))) == message
+    assert message_of(apass.errors.VerifyError, lambda: ADAPTER.verify(Program(funcs))) == message
 
 
 async def test_removable_functions_can_be_reduced() -> None:
@@ -174,7 +174,7 @@ async def test_removable_functions_can_be_reduced() -> None:
         Program((LEAF, PRIM)),
     )
     message = "ProgramAdapter does not remove functions, so modules cannot be reduced; override its remove"
-    assert message_of(apass.AdapterError, lambda: list(ADAPTER.shrinkings(PROGRAM))) == message
+    assert message_of(apass.errors.AdapterError, lambda: list(ADAPTER.shrinkings(PROGRAM))) == message
 
 
 async def test_pass_runs_in_processes() -> None:
@@ -202,16 +202,16 @@ def test_incomplete_adapter_is_rejected() -> None:
 
     incomplete: Any = Incomplete
     name = "test_incomplete_adapter_is_rejected.<locals>"
-    assert message_of(apass.AdapterError, lambda: apass.register_adapter(Module, incomplete())) == (
+    assert message_of(apass.errors.AdapterError, lambda: apass.register_adapter(Module, incomplete())) == (
         f"the adapter Incomplete() for modules of type {name}.Module lacks get, kind, replace, skips, fingerprint, "
-        "equal, to_text, verify, dumps, loads, isolate, extract; derive it from apass.BaseAdapter, which needs only "
-        "functions and replace"
+        "equal, to_text, verify, dumps, loads, isolate, extract; derive it from "
+        "apass.plugins.BaseAdapter, which needs only functions and replace"
     )
-    assert message_of(apass.AdapterError, lambda: apass.register_adapter(Module, incomplete)) == (
+    assert message_of(apass.errors.AdapterError, lambda: apass.register_adapter(Module, incomplete)) == (
         f"register_adapter takes an adapter object, but {name}.Incomplete is a class; write {name}.Incomplete()"
     )
     wrong: Any = ADAPTER
-    assert message_of(apass.AdapterError, lambda: apass.register_adapter(wrong, wrong)).startswith(
+    assert message_of(apass.errors.AdapterError, lambda: apass.register_adapter(wrong, wrong)).startswith(
         "register_adapter takes the type of modules first, got <"
     )
 

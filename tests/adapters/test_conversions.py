@@ -161,7 +161,7 @@ async def test_xdsl_reads_what_mlir_made() -> None:
     ],
 )
 def test_conversions_name_the_ir_they_need(name: str, needed: str) -> None:
-    with pytest.raises(apass.AdapterError, match=f"pass '{name}' takes {needed}, got dict"):
+    with pytest.raises(apass.errors.AdapterError, match=f"pass '{name}' takes {needed}, got dict"):
         apass.run(apass.get_pass(name), {"f": "abc"})
 
 
@@ -173,7 +173,7 @@ def test_passes_name_the_conversion_they_need() -> None:
         ("mlir.cse", Module.parse(""), "mlir.FromLLVM"),
     ]
     for name, mod, conversion in pairs:
-        with pytest.raises(apass.AdapterError, match=f"pass '{name}' takes .*; convert it with {conversion}"):
+        with pytest.raises(apass.errors.AdapterError, match=f"pass '{name}' takes .*; convert it with {conversion}"):
             apass.run(name, mod)
 
 
@@ -204,10 +204,10 @@ def test_output_that_is_an_input_returns_through_relay() -> None:
 
 def test_tvm_errors_are_short(tmp_path: Path) -> None:
     model = ONNX.loads(command_line.write_model(tmp_path / "m.onnx").read_bytes())
-    with pytest.raises(apass.AdapterError, match="TVM cannot compile the module for target 'abacus': "):
+    with pytest.raises(apass.errors.AdapterError, match="TVM cannot compile the module for target 'abacus': "):
         apass.run(apass.parse_pipeline("tvm.FromONNX,tvm.ToLLVM{target=abacus}"), model)
-    with pytest.raises(apass.AdapterError, match=r"made code that LLVM IR cannot hold \(cuda\)"):
+    with pytest.raises(apass.errors.AdapterError, match=r"made code that LLVM IR cannot hold \(cuda\)"):
         apass.run(apass.parse_pipeline("tvm.FromONNX,tvm.ToLLVM{target=cuda}"), model)
     model.graph[0].op_type = "NoSuchOperator"
-    with pytest.raises(apass.AdapterError, match=r"TVM cannot import the ONNX model: .*NoSuchOperator"):
+    with pytest.raises(apass.errors.AdapterError, match=r"TVM cannot import the ONNX model: .*NoSuchOperator"):
         apass.run(apass.get_pass("tvm.FromONNX"), model)

@@ -36,11 +36,11 @@ async def test_crash_leaves_a_reproducer_and_other_modules(compiler: str, tmp_pa
     async with apass.PassContext(instruments=[ReproducerInstrument(tmp_path)]):
         outcomes: Any = await apass.optimize_all(mods, Crash, executor=ProcessExecutor(workers=1), errors="collect")
     error = outcomes["bad"].error
-    assert isinstance(error, apass.WorkerLostError)
+    assert isinstance(error, apass.errors.WorkerLostError)
     assert str(error).endswith(": the worker process died (SIGSEGV)")
     assert all(adapter.equal(outcomes[name].module, mods[name]) for name in ("good", "other"))
     replayed = await apass.replay(tmp_path / "bad" / "1_tests.adapters.Crash", Crash)
-    assert (replayed.verdict.name, type(replayed.error)) == ("SAME", apass.WorkerLostError)
+    assert (replayed.verdict.name, type(replayed.error)) == ("SAME", apass.errors.WorkerLostError)
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)

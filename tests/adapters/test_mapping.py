@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apass import AdapterError, IRAdapter, VerifyError
+from apass import IRAdapter
 from apass.adapters.mapping import ADAPTER, PLUGIN
 from apass.core.adapter import select_functions
+from apass.errors import AdapterError, VerifyError
 from apass.testing import check_adapter
 from apass.testing.strategies import modules
 

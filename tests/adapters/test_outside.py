@@ -8,12 +8,12 @@ import anyio
 import pytest
 
 import apass
-from apass import Outside
 from apass.adapters.mlir import ADAPTER as MLIR
 from apass.core.config import find_option, list_configs
 from apass.core.outside import outside_of, reviewed
 from apass.core.pass_factories import find_factory
 from apass.passes.registry import get_pass, pass_options
+from apass.plugins import Outside
 from tests.helpers.mlir_modules import CALLS, NEEDS_MLIR
 from tests.helpers.rows import row
 
@@ -92,7 +92,7 @@ def reach_of(name: str) -> Outside | None:
     """Return what a pass reaches with any options."""
     try:
         return get_pass(name).outside
-    except apass.PassDefinitionError:  # it has required options
+    except apass.errors.PassDefinitionError:  # it has required options
         return None
 
 
@@ -136,7 +136,7 @@ async def test_harmless_options_of_mlir_touch_no_file(tmp_path: Path) -> None:
             errors = ""
             try:
                 await apass.parse_pipeline(text, allow=["*"])(mod)
-            except (apass.AdapterError, apass.HelperError, apass.PassDefinitionError) as error:
+            except (apass.errors.AdapterError, apass.errors.HelperError, apass.errors.PassDefinitionError) as error:
                 errors = str(error)
             with row(text):
                 assert "s3cr3t" not in errors
@@ -148,14 +148,18 @@ async def test_harmless_options_of_mlir_touch_no_file(tmp_path: Path) -> None:
 def test_value_cannot_end_the_options_of_a_pass(tmp_path: Path) -> None:
     file = tmp_path / "new"
     for value in (f"a}},snapshot-op-locations{{filename={file}", "}", "{", "}{"):
-        with pytest.raises(apass.PassDefinitionError, match=r"option 'label' of pass 'mlir\.print-ir' has a brace"):
+        with pytest.raises(
+            apass.errors.PassDefinitionError, match=r"option 'label' of pass 'mlir\.print-ir' has a brace"
+        ):
             get_pass("mlir.print-ir", label=value)
     for anchor in (f"any),snapshot-op-locations{{filename={file}}},any(", "func.func(cse)", "", "a b", "a//b"):
-        with pytest.raises(apass.PassDefinitionError, match=r"'anchor' of pass 'mlir\.cse' must be an operation"):
+        with pytest.raises(
+            apass.errors.PassDefinitionError, match=r"'anchor' of pass 'mlir\.cse' must be an operation"
+        ):
             get_pass("mlir.cse", anchor=anchor)
 
 
 def test_program_of_xdsl_is_no_option() -> None:
     pytest.importorskip("xdsl")
-    with pytest.raises(apass.PipelineSyntaxError, match=r"pass 'xdsl\.mlir-opt' has no option 'executable'"):
+    with pytest.raises(apass.errors.PipelineSyntaxError, match=r"pass 'xdsl\.mlir-opt' has no option 'executable'"):
         apass.parse_pipeline("xdsl.mlir-opt{executable=touch}")

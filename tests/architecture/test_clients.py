@@ -10,7 +10,7 @@ from importlib.metadata import entry_points
 import pytest
 
 import apass
-from apass import plugins
+from apass import batch, debugging, instruments, plugins
 from tests.helpers.repository import ROOT
 
 CORE = ("core", "runner", "passes", "concurrency", "util", "pipelines", "batch", "stores")
@@ -23,7 +23,7 @@ PUBLIC = (
     "apass.util",
     "apass.util.delta_debugging",
 )
-"""Documented modules, whose names a client may use beside those of `apass` and of `apass.plugins`."""
+"""Documented modules, whose names a client may use beside those of `apass` and its groups."""
 OWN = {"relay": {"apass.adapters.onnx.plugin.measure"}, "adapters": set[str]()}
 """Names that a client of this distribution imports beside the public ones."""
 
@@ -53,7 +53,8 @@ def test_client_imports_only_public_names(client: str) -> None:
         if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("apass.")
         if not node.module.startswith(f"apass.{client}") and node.module not in PUBLIC
         for alias in node.names
-        if alias.name not in (*apass.__all__, *plugins.__all__)
+        if alias.name
+        not in (*apass.__all__, *plugins.__all__, *instruments.__all__, *debugging.__all__, *batch.__all__)
     }
     assert private == OWN[client]
 
@@ -64,7 +65,7 @@ def test_declared_plugins_can_be_loaded(group: str) -> None:
     assert points
     for point in points:
         # The passes of mlir-opt need the program, which no Python package installs.
-        with suppress(apass.MissingExtraError) if point.name == "mlir.*" else nullcontext():
+        with suppress(apass.errors.MissingExtraError) if point.name == "mlir.*" else nullcontext():
             assert point.load() is not None
 
 

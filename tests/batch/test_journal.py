@@ -11,8 +11,9 @@ import anyio
 import pytest
 
 import apass
-from apass import Journal, JournalError, JournalWarning, PassContext, module_pass, optimize_all
-from apass.errors import AdapterError
+from apass import PassContext, module_pass, optimize_all
+from apass.batch import Journal
+from apass.errors import AdapterError, JournalError, JournalWarning
 from tests.helpers.killed_runs import LIMIT, modules, optimized
 from tests.helpers.repository import ROOT
 
@@ -212,5 +213,5 @@ async def test_results_from_an_executor_are_stored(tmp_path: Path) -> None:
 
 def test_journal_argument_is_validated() -> None:
     wrong: Any = 3
-    with pytest.raises(TypeError, match=r"journal must be a path or an apass.Journal\(path\), got 3"):
+    with pytest.raises(TypeError, match=r"journal must be a path or an apass.batch.Journal\(path\), got 3"):
         apass.optimize_stream([], Doubling().make(), journal=wrong)

@@ -12,21 +12,13 @@ import pytest
 
 import apass
 import apass.batch.journal
-from apass import (
-    Journal,
-    JournalError,
-    JournalWarning,
-    PassContext,
-    Sequential,
-    module_pass,
-    optimize_all,
-    optimize_stream,
-    relay,
-)
+from apass import PassContext, Sequential, module_pass, optimize_all, optimize_stream, relay
 from apass.adapters.mapping import DictAdapter
+from apass.batch import Journal
 from apass.batch import journal_file as files
 from apass.batch.journal import OpenJournal
 from apass.batch.journal_file import JournalFile
+from apass.errors import JournalError, JournalWarning
 from apass.relay import transform
 from tests.helpers.full_disk import file_size_limit
 

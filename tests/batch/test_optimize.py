@@ -10,7 +10,8 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 import apass
-from apass import PassContext, PassContextError, module_pass, optimize_all, optimize_stream
+from apass import PassContext, module_pass, optimize_all, optimize_stream
+from apass.errors import PassContextError
 from apass.testing import RecordingInstrument
 from tests.helpers.context_state import state_of
 from tests.helpers.recording import module_pass_of

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from apass import PassContext, PassContextError, module_pass, optimize_all, optimize_stream
+from apass import PassContext, module_pass, optimize_all, optimize_stream
+from apass.errors import PassContextError
 
 pytestmark = pytest.mark.anyio
 

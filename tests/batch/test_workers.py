@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import apass
-from apass import PassCancelledError, PassContext, module_pass, optimize_all, optimize_stream
+from apass import PassContext, module_pass, optimize_all, optimize_stream
 from apass.concurrency import scheduler
+from apass.errors import PassCancelledError
 from apass.instruments import PassTimingInstrument
 from tests.helpers.amounts import amount
 from tests.helpers.context_state import state_of
@@ -57,7 +58,7 @@ async def in_a_loop(modules: list[Module]) -> list[object]:
     return results
 
 
-def shown(outcome: apass.Outcome[Module]) -> object:
+def shown(outcome: apass.batch.Outcome[Module]) -> object:
     return outcome.module if outcome.error is None else repr(outcome.error)
 
 

@@ -212,15 +212,15 @@ def test_pipelines_are_compared_on_it(program: Path, folder: Path) -> None:
 def test_failing_reader_fails_its_model_only(tmp_path: Path, body: str, message: str) -> None:
     (tmp_path / "ir.py").write_text(
         "import apass\nclass Program(dict): pass\n"
-        "class Adapter(apass.BaseAdapter[Program, str]):\n"
+        "class Adapter(apass.plugins.BaseAdapter[Program, str]):\n"
         "    def functions(self, mod): return mod.items()\n"
         "    def replace(self, mod, updates): return Program({**mod, **updates})\n"
         "def load(path):\n"
         f"    if path.name == 'a.ir': {body}\n"
         "    return Program(f=path.read_text())\n"
         "def save(mod, path): path.write_text(mod['f'])\n"
-        "apass.register_plugin(apass.IRPlugin(adapter=Adapter(), module_type=Program, suffixes=('.ir',), load=load, "
-        "save=save))\n"
+        "apass.plugins.register_plugin(apass.plugins.IRPlugin(adapter=Adapter(), module_type=Program, "
+        "suffixes=('.ir',), load=load, save=save))\n"
     )
     for name in ("a", "b"):
         (tmp_path / f"{name}.ir").write_text("text")

@@ -8,8 +8,8 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from apass import PassTimeoutError
 from apass.concurrency.shielding import flatten_errors, run_shielded
+from apass.errors import PassTimeoutError
 
 pytestmark = pytest.mark.anyio
 

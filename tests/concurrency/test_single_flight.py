@@ -10,8 +10,9 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from apass import BudgetExceededError, PassContext, analysis, function_pass, optimize_all
+from apass import PassContext, analysis, function_pass, optimize_all
 from apass.concurrency.single_flight import SingleFlight
+from apass.errors import BudgetExceededError
 
 pytestmark = pytest.mark.anyio
 

@@ -199,12 +199,12 @@ def _label(error: Exception) -> str:
     match error:
         case BoomError():
             return str(error)
-        case apass.AdapterError(__cause__=cause) if cause is not None:
+        case apass.errors.AdapterError(__cause__=cause) if cause is not None:
             # A pass of TVM failed; TVM keeps the message of an error, and replaces its class.
             return "bad-return" if "return value of a module pass" in str(cause) else str(cause)
-        case apass.UnknownPassError():
+        case apass.errors.UnknownPassError():
             return "unknown-pass"
-        case apass.PassResultError():
+        case apass.errors.PassResultError():
             return "bad-return"
         case _:
             return f"other:{type(error).__name__}:{error}"

@@ -48,7 +48,7 @@ def no_suggestions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_suggestions")
-@pytest.mark.filterwarnings("ignore::apass.UnmatchedPassNameWarning")
+@pytest.mark.filterwarnings("ignore::apass.errors.UnmatchedPassNameWarning")
 @pytest.mark.parametrize("pause", [None, checkpoint, short_event], ids=["plain", "suspending", "waiting"])
 @pytest.mark.parametrize("first", range(0, len(SCENARIOS), PART))
 def test_traces_equal_those_of_tvm(first: int, anyio_backend: str, pause: Pause | None) -> None:
@@ -59,7 +59,7 @@ def test_traces_equal_those_of_tvm(first: int, anyio_backend: str, pause: Pause 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_suggestions")
-@pytest.mark.filterwarnings("ignore::apass.UnmatchedPassNameWarning")
+@pytest.mark.filterwarnings("ignore::apass.errors.UnmatchedPassNameWarning")
 @pytest.mark.parametrize("first", range(0, len(SCENARIOS), PART))
 def test_passes_of_tvm_give_the_same_traces(first: int, anyio_backend: str) -> None:
     # On trio a sample: the scenarios differ in what the runner does, and not in how TVM is called.

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from apass import AdapterError, FunctionPass, PassContext, PassInfo, adapter_for, register_adapter
+from apass import FunctionPass, PassContext, PassInfo, adapter_for, register_adapter
 from apass.adapters.mapping import ADAPTER, DictAdapter
 from apass.core.adapter import adapter_by_name
 from apass.core.plugins import plugins
+from apass.errors import AdapterError
 from tests.helpers.repository import ROOT
 
 pytestmark = pytest.mark.anyio
@@ -150,7 +151,7 @@ def test_entry_point_matches_class_or_package_name(name: str, expected: list[str
         "for kind in (my_ir.Program, my_ir.Other):\n"
         "    try:\n"
         "        print(kind.__name__, apass.adapter_for(kind()) is my_ir.ADAPTER)\n"
-        "    except apass.AdapterError:\n"
+        "    except apass.errors.AdapterError:\n"
         "        pass\n"
     )
     assert run_python(code, tmp_path) == [word for class_name in expected for word in (class_name, "True")]

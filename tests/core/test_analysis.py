@@ -10,7 +10,8 @@ import anyio.lowlevel
 import pytest
 
 import apass
-from apass import PassContext, VerifyError, analysis, function_pass
+from apass import PassContext, analysis, function_pass
+from apass.errors import VerifyError
 from apass.instruments import RunSettings
 from tests.helpers.analyses import Module, length_analysis, requesting_pass
 
@@ -33,7 +34,7 @@ async def test_options_are_part_of_analysis_key() -> None:
         unhashable: Any = [1]
         results = [await ctx.get(length, "abc", factor=factor) for factor in (2, 3, 2)]
     assert (results, computed) == ([6, 9, 6], ["abc", "abc"])
-    with pytest.raises(apass.AnalysisError, match=r"the option factor=\[1\] of Length cannot be hashed"):
+    with pytest.raises(apass.errors.AnalysisError, match=r"the option factor=\[1\] of Length cannot be hashed"):
         await ctx.get(length, "abc", factor=unhashable)
 
 
@@ -105,7 +106,7 @@ async def test_plain_body_reads_required_analysis() -> None:
 
     async with PassContext() as ctx:
         assert await Plain({"f": "ab", "g": "c"}) == {"f": "abab", "g": "c"}
-        with pytest.raises(apass.AnalysisError, match="the result of Length is not available"):
+        with pytest.raises(apass.errors.AnalysisError, match="the result of Length is not available"):
             ctx.got(length, "not requested")
     assert Plain.info.required == ()
     assert sorted(computed) == ["ab", "c"]
@@ -130,7 +131,7 @@ async def test_cyclic_analyses_raise_instead_of_deadlocking() -> None:
     async def request(analysis: apass.Analysis[int]) -> None:
         try:
             await ctx.get(analysis, "f")
-        except apass.AnalysisError as error:
+        except apass.errors.AnalysisError as error:
             errors.append(str(error))
 
     with anyio.fail_after(60):
@@ -167,7 +168,7 @@ def takes_three(first: str, second: str, third: str) -> int:
     ],
 )
 def test_invalid_analysis_function_raises(function: Callable[..., Any], message: str) -> None:
-    with pytest.raises(apass.PassDefinitionError) as caught:
+    with pytest.raises(apass.errors.PassDefinitionError) as caught:
         apass.analysis(function)
     assert message in str(caught.value)
 
@@ -246,7 +247,7 @@ async def test_options_of_different_types_are_distinct() -> None:
 
 async def test_get_raises_when_argument_is_not_analysis() -> None:
     not_an_analysis = cast("apass.Analysis[int]", len)
-    with pytest.raises(apass.AnalysisError, match=r"is not an analysis; create one with @apass\.analysis"):
+    with pytest.raises(apass.errors.AnalysisError, match=r"is not an analysis; create one with @apass\.analysis"):
         await PassContext().get(not_an_analysis, "f")
 
 

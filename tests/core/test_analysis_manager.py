@@ -158,7 +158,7 @@ async def test_result_that_json_changes_raises() -> None:
 
     store = MemoryStore()
     async with PassContext(store=store) as ctx:
-        with pytest.raises(apass.AnalysisError, match="JSON does not preserve"):
+        with pytest.raises(apass.errors.AnalysisError, match="JSON does not preserve"):
             await ctx.get(LevelOf, "f")
         await ctx.get(Ratio, "f")
     async with PassContext(store=store) as ctx:
@@ -169,7 +169,7 @@ async def test_result_that_json_changes_raises() -> None:
 def test_dumps_without_loads_raises() -> None:
     declare: Any = apass.analysis
     for options in ({"dumps": bytes}, {"loads": str}):
-        with pytest.raises(apass.PassDefinitionError, match="both dumps and loads, or neither"):
+        with pytest.raises(apass.errors.PassDefinitionError, match="both dumps and loads, or neither"):
             declare(persistent=True, **options)
 
 

@@ -12,8 +12,9 @@ from typing import Any, Literal
 import pytest
 
 import apass
-from apass import ConfigTypeError, PassContext, PassRegistrationError, UnknownConfigError, register_config_option
+from apass import PassContext, register_config_option
 from apass.core.config import ConfigOption, adopt_option, list_configs, provide_config_option
+from apass.errors import ConfigTypeError, PassRegistrationError, UnknownConfigError
 from apass.executors.messages import ContextMessage
 from apass.runner.cache_keys import key_of
 from tests.core import user_code

@@ -11,8 +11,9 @@ from anyio.abc import TaskStatus
 from anyio.lowlevel import checkpoint
 
 import apass
-from apass import PassContext, PassContextError
+from apass import PassContext
 from apass.core.context import current_scope
+from apass.errors import PassContextError
 from apass.testing import RecordingInstrument
 from tests.helpers.recording import SuspendingRecorder, logging_pass
 

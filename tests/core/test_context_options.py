@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import apass
-from apass import PassContext, UnmatchedPassNameWarning
+from apass import PassContext
+from apass.errors import UnmatchedPassNameWarning
 from apass.testing import RecordingInstrument
 from tests.helpers.recording import logging_pass
 
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.anyio
             "RecordingInstrument is a class; pass an instance: RecordingInstrument(...)",
         ),
         ({"instruments": ["timing"]}, TypeError, "'timing' is not an instrument"),
-        ({"config": {"no.such.Option": 1}}, apass.UnknownConfigError, "unknown config option 'no.such.Option'"),
+        ({"config": {"no.such.Option": 1}}, apass.errors.UnknownConfigError, "unknown config option 'no.such.Option'"),
         (
             {"max_concurrency": 0},
             ValueError,
@@ -98,7 +99,7 @@ def test_passes_of_apass_are_registered_without_import() -> None:
         "anyio.run(main)\n"
         "for name in ('IdentityElimination', 'FoldConstnat'):\n"
         "    try: apass.get_pass(name)\n"
-        "    except apass.UnknownPassError as error: print(error)\n"
+        "    except apass.errors.UnknownPassError as error: print(error)\n"
     )
     completed = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
     assert (completed.stderr, completed.stdout.splitlines()) == (

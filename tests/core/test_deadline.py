@@ -7,7 +7,8 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 import apass
-from apass import BudgetExceededError, PassContext, PassTimeoutError, Sequential, function_pass, module_pass
+from apass import PassContext, Sequential, function_pass, module_pass
+from apass.errors import BudgetExceededError, PassTimeoutError
 
 pytestmark = pytest.mark.anyio
 
@@ -234,7 +235,7 @@ async def test_fallback_returning_none_raises() -> None:
     def return_none(func: int, mod: Module, ctx: PassContext, error: Exception) -> None:
         return None
 
-    with pytest.raises(apass.PassResultError, match="the fallback of pass 'fail_on_odd' returned None"):
+    with pytest.raises(apass.errors.PassResultError, match="the fallback of pass 'fail_on_odd' returned None"):
         await function_pass(fail_on_odd, opt_level=0, on_error=return_none)({"f": 1})
 
 

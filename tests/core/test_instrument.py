@@ -7,9 +7,10 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 import apass
-from apass import PassContext, PassInfo, PassInstrument, PassResultError, Sequential, pass_instrument
+from apass import PassContext, PassInfo, PassInstrument, Sequential, pass_instrument
 from apass.core.hooks import Hooks
 from apass.core.instrument import HOOKS, instrument_name
+from apass.errors import PassResultError
 from apass.testing import RecordingInstrument
 from tests.helpers.recording import SuspendingRecorder, logging_pass, module_pass_of
 

@@ -51,21 +51,25 @@ def test_registration_has_three_forms() -> None:
     ],
 )
 def test_invalid_registration_raises(call: Callable[[], object], message: str) -> None:
-    with pytest.raises(apass.PassRegistrationError) as caught:
+    with pytest.raises(apass.errors.PassRegistrationError) as caught:
         call()
     assert message in str(caught.value)
 
 
 def test_name_can_be_registered_once() -> None:
     apass.register_callable(is_large)
-    with pytest.raises(apass.PassRegistrationError, match="a callable named 'is_large' is already registered; call"):
+    with pytest.raises(
+        apass.errors.PassRegistrationError, match="a callable named 'is_large' is already registered; call"
+    ):
         apass.register_callable("is_large", len)
 
 
 def test_unknown_name_error_suggests_nearest() -> None:
     apass.register_callable(is_large)
     for call in (find_callable, apass.unregister_callable):
-        with pytest.raises(apass.UnknownCallableError, match=r"under the name 'is_lrage'; did you mean 'is_large'\?$"):
+        with pytest.raises(
+            apass.errors.UnknownCallableError, match=r"under the name 'is_lrage'; did you mean 'is_large'\?$"
+        ):
             call("is_lrage")
 
 

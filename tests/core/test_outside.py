@@ -5,8 +5,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from apass import Outside
 from apass.core.outside import outside_of, reviewed
+from apass.plugins import Outside
 
 
 class Mode(Enum):

@@ -59,7 +59,7 @@ def test_requirements_of_extra_replace_the_import(packages: Path, requirement: s
         metadata.write(f"Requires-Dist: {requirement}\n")
     offer = all_plugins()["apass.irs"][".toy"]
     if is_imported:
-        with pytest.raises(apass.PluginError, match=r"No module named 'toy'"):
+        with pytest.raises(apass.errors.PluginError, match=r"No module named 'toy'"):
             offer.require()
     else:
         offer.require()
@@ -72,7 +72,7 @@ def test_name_of_two_packages_is_an_error(packages: Path) -> None:
         "the packages first 1.0 and second 2.1 both declare 'my.Tune' in the entry point group 'apass.passes'; "
         "uninstall all but one of them"
     )
-    with pytest.raises(apass.PluginError) as caught:
+    with pytest.raises(apass.errors.PluginError) as caught:
         apass.get_pass("my.Tune")
     assert str(caught.value) == message
     # Other passes of the packages can be used.
@@ -117,7 +117,7 @@ def broken(packages: Path) -> None:
     ],
 )
 def test_broken_package_is_named(name: str, group: str, use: Callable[[], object]) -> None:
-    with pytest.raises(apass.PluginError) as caught:
+    with pytest.raises(apass.errors.PluginError) as caught:
         use()
     assert str(caught.value) == MESSAGE.format(name, group)
 
@@ -128,6 +128,6 @@ def test_broken_package_is_named(name: str, group: str, use: Callable[[], object
     [("apass.pass_modules", apass.list_passes), ("apass.config_modules", apass.PassContext.list_configs)],
 )
 def test_lists_leave_a_broken_package_out(group: str, names: Callable[[], Collection[str]]) -> None:
-    with pytest.warns(apass.PluginWarning) as warned:
+    with pytest.warns(apass.errors.PluginWarning) as warned:
         assert names()
     assert MESSAGE.format("", group) in [str(warning.message) for warning in warned]

@@ -100,7 +100,7 @@ async def test_preserved_results_are_kept_per_option() -> None:
         result = await apass.Sequential([pass_with_factors(2), pass_with_factors(2, 1)])({"f": "ab"})
     assert (result, computed) == ({"f": "ab[4][4, 5]"}, ["ab", "ab[4]"])
     async with PassContext(instruments=[RunSettings(strict=True)]):
-        with pytest.raises(apass.VerifyError, match="claims to preserve Length, but that was 4 and is 10"):
+        with pytest.raises(apass.errors.VerifyError, match="claims to preserve Length, but that was 4 and is 10"):
             await pass_with_factors(2)({"f": "ab"})
 
 
@@ -156,7 +156,7 @@ async def test_strict_mode_compares_arrays_by_value() -> None:
     pass_ = declare(add, opt_level=0, name="Add", preserves={Ones})
     async with PassContext(instruments=[RunSettings(strict=True)]):
         assert await pass_({"add": "x", "f": "aa"}) == {"add": "xx", "f": "aax"}
-        with pytest.raises(apass.VerifyError, match="claims to preserve Ones"):
+        with pytest.raises(apass.errors.VerifyError, match="claims to preserve Ones"):
             await pass_({"add": "aa"})
 
 
@@ -181,7 +181,7 @@ async def test_module_pass_preserves_results_of_module() -> None:
 async def test_strict_mode_rejects_false_claim() -> None:
     length, _ = length_analysis()
     async with PassContext(instruments=[RunSettings(strict=True)]):
-        with pytest.raises(apass.VerifyError) as caught:
+        with pytest.raises(apass.errors.VerifyError) as caught:
             await requesting_pass(length, preserves={length})({"f": "ab"})
     assert str(caught.value) == "pass 'Ask' claims to preserve Length, but that was 2 and is 4"
 
@@ -191,7 +191,9 @@ def test_declaration_checks_preserves_and_argument_names() -> None:
         return func
 
     declare: Any = apass.function_pass
-    with pytest.raises(apass.PassDefinitionError, match="preserves must be a set of analyses or 'all', got 'Length'"):
+    with pytest.raises(
+        apass.errors.PassDefinitionError, match="preserves must be a set of analyses or 'all', got 'Length'"
+    ):
         declare(body, opt_level=0, name="P", preserves="Length")
     with pytest.raises(TypeError, match="unexpected argument 'cachable'; did you mean 'cacheable'"):
         declare(body, opt_level=0, name="P", cachable=True)
@@ -242,7 +244,7 @@ def test_invalid_declaration_raises() -> None:
         ({"config_keys": ["a.b", 5]}, "config_keys must be a list of options or their keys, but contains 5"),
         ({"config_keys": 5}, "config_keys must be a list of options or their keys, got 5"),
     ):
-        with pytest.raises(apass.PassDefinitionError, match=message):
+        with pytest.raises(apass.errors.PassDefinitionError, match=message):
             declare(body, opt_level=0, **options)
     assert declare(body, opt_level=0, preserves=(analysis for analysis in [length])).preserves == {length}
 
@@ -273,7 +275,7 @@ async def test_strict_mode_compares_results_with_equality_operator() -> None:
     pass_ = declare(add, opt_level=0, name="Add", preserves={Count_of})
     async with PassContext(instruments=[RunSettings(strict=True)]):
         assert await pass_({"add": "x"}) == {"add": "xx"}
-        with pytest.raises(apass.VerifyError, match="claims to preserve Count_of"):
+        with pytest.raises(apass.errors.VerifyError, match="claims to preserve Count_of"):
             await pass_({"add": "a"})
 
 

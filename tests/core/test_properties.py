@@ -25,7 +25,7 @@ def test_same_check_may_be_registered_again() -> None:
 
 def test_other_check_of_a_name_is_an_error() -> None:
     apass.register_property("test_properties.taken", _always)
-    with pytest.raises(apass.PassRegistrationError) as caught:
+    with pytest.raises(apass.errors.PassRegistrationError) as caught:
         apass.register_property("test_properties.taken", _never)
     assert str(caught.value) == (
         f"the property 'test_properties.taken' is already registered, with the check {_always!r}"
@@ -34,13 +34,13 @@ def test_other_check_of_a_name_is_an_error() -> None:
 
 def test_name_must_be_a_string() -> None:
     name: str = _always  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
-    with pytest.raises(apass.PassRegistrationError, match="name of a property must be a string"):
+    with pytest.raises(apass.errors.PassRegistrationError, match="name of a property must be a string"):
         apass.register_property(name)
 
 
 def test_unknown_property_is_suggested() -> None:
     apass.register_property("test_properties.known", _always)
-    with pytest.raises(apass.UnknownPropertyError) as caught:
+    with pytest.raises(apass.errors.UnknownPropertyError) as caught:
         find_property("test_properties.know")
     assert str(caught.value) == ("unknown property 'test_properties.know'; did you mean 'test_properties.known'?")
 

@@ -323,7 +323,7 @@ def test_run_rejects_what_is_not_pass(value: Any) -> None:
 
 def test_run_takes_text_of_a_pipeline() -> None:
     assert apass.run("Repeat{times=2}(Sequential)", {"f": 1}) == {"f": 1}
-    with pytest.raises(apass.UnknownPassError, match="did you mean 'Repeat'"):
+    with pytest.raises(apass.errors.UnknownPassError, match="did you mean 'Repeat'"):
         apass.run("Repeet", {"f": 1})
 
 

@@ -10,8 +10,9 @@ import anyio.lowlevel
 import pytest
 
 import apass
-from apass import Pass, PassContext, PassInfo, PassInstrument, PassResultError
+from apass import Pass, PassContext, PassInfo, PassInstrument
 from apass.core.tracebacks import hide_runner_frames
+from apass.errors import PassResultError
 
 pytestmark = pytest.mark.anyio
 

@@ -24,7 +24,7 @@ MODE = apass.register_config_option("user_code.Tune.mode", Mode, Mode.SAFE)
 LAYERS = apass.register_config_option("user_code.Tune.layers", list[str], default=["conv"])
 RATIO = apass.register_config_option("user_code.Tune.ratio", float | None)
 KIND = apass.register_config_option("user_code.Tune.kind", Literal["a", "b"], default="a")
-LEVEL = apass.provide_config_option("user_code.Tune.level", int, 1)
+LEVEL = apass.plugins.provide_config_option("user_code.Tune.level", int, 1)
 
 assert_type(SIZE, apass.ConfigOption[int])
 assert_type(SIZE.default, int)

@@ -14,8 +14,9 @@ import pytest
 from onnx import parser
 
 import apass
-from apass import PassContext, UnmatchedPassNameWarning, relay
+from apass import PassContext, relay
 from apass.adapters.onnx import private_copy
+from apass.errors import UnmatchedPassNameWarning
 from tests.helpers.failing_passes import add_one, failing_passes
 from tests.helpers.recording import function_pass_of, module_pass_of
 
@@ -88,17 +89,19 @@ async def test_bisect_uses_the_current_context() -> None:
 
 async def test_bisect_raises_when_nothing_can_be_found() -> None:
     pipeline = apass.Sequential([add_one])
-    with pytest.raises(apass.BisectError, match="the untouched module is bad before any pass"):
+    with pytest.raises(apass.errors.BisectError, match="the untouched module is bad before any pass"):
         await apass.bisect({"f": 1}, pipeline, lambda mod: mod["f"] == 2)
-    with pytest.raises(apass.BisectError, match="the module is good after all 1 passes; the check must fail"):
+    with pytest.raises(apass.errors.BisectError, match="the module is good after all 1 passes; the check must fail"):
         await apass.bisect({"f": 1}, pipeline, lambda mod: True)
     forgetful: Any = dict[str, Any]().get
-    with pytest.raises(apass.BisectError, match="the check returned None; it must return whether"):
+    with pytest.raises(apass.errors.BisectError, match="the check returned None; it must return whether"):
         await apass.bisect({"f": 1}, pipeline, lambda mod: forgetful("f"))
-    with pytest.raises(apass.BisectError, match=r"a pass raised KeyError: 'g'; .* or apass opt --reproducer DIR$"):
+    with pytest.raises(
+        apass.errors.BisectError, match=r"a pass raised KeyError: 'g'; .* or apass opt --reproducer DIR$"
+    ):
         await apass.bisect({"f": 1}, module_pass_of(lambda mod, ctx: mod["g"]), lambda mod: True)
     async with apass.PassContext(required_pass=["add_one"]):
-        with pytest.raises(apass.BisectError, match="which bisect cannot skip: add_one"):
+        with pytest.raises(apass.errors.BisectError, match="which bisect cannot skip: add_one"):
             await apass.bisect({"f": 1}, pipeline, lambda mod: mod["f"] == 1)
 
 
@@ -173,7 +176,7 @@ async def test_concurrent_bisections_equal_sequential_ones() -> None:
 
         try:
             answers[name] = str(await apass.bisect(modules[name], pipeline, check))
-        except apass.BisectError as error:
+        except apass.errors.BisectError as error:
             answers[name] = str(error)
 
     for name in modules:
@@ -257,5 +260,5 @@ async def test_exit_of_a_pass_is_an_error() -> None:
     def leave(mod: dict[str, int], ctx: apass.PassContext) -> dict[str, int]:
         sys.exit(3)
 
-    with pytest.raises(apass.BisectError, match="a pass raised SystemExit: 3; "):
+    with pytest.raises(apass.errors.BisectError, match="a pass raised SystemExit: 3; "):
         await apass.bisect({"f": 1}, leave, lambda mod: True)

@@ -59,7 +59,7 @@ async def test_reduce_removes_functions_of_a_dict(tmp_path: Path) -> None:
         "1 function, 1 line, 8 bytes",
     )
     assert lines == ["removed 15 of 16 functions: 128 bytes before, 8 after"]
-    assert (await apass.replay(result.folder)).verdict is apass.Verdict.SAME
+    assert (await apass.replay(result.folder)).verdict is apass.debugging.Verdict.SAME
     assert (await apass.reduce(folder, "FailOn{value=1}")).after == result.after
     again = await apass.reduce(result.folder)
     assert (again.before, again.after, again.folder) == (result.after, result.after, folder / "reduced" / "reduced")
@@ -278,7 +278,7 @@ async def test_search_ends_at_its_timeout(tmp_path: Path) -> None:
 async def test_first_attempt_ends_at_the_timeout(tmp_path: Path) -> None:
     folder = await reproducer(FailOn(1), {"f": 1, "g": 2}, tmp_path)
     endless = module_pass_of(lambda mod, ctx: anyio.sleep_forever())
-    with pytest.raises(apass.ReproducerError, match="cannot reduce: the first attempt did not end in 0 s"):
+    with pytest.raises(apass.errors.ReproducerError, match="cannot reduce: the first attempt did not end in 0 s"):
         await apass.reduce(folder, endless, timeout=0)
 
 
@@ -306,7 +306,9 @@ def defined_in_a_program(mod: Any, ctx: Any) -> Any:
 async def test_isolated_pass_of_a_program_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(defined_in_a_program, "__module__", "__main__")
     folder = await reproducer(defined_in_a_program, {"f": 1}, tmp_path)
-    with pytest.raises(apass.ReproducerError, match="the passes cannot run in a worker process: no pass is registered"):
+    with pytest.raises(
+        apass.errors.ReproducerError, match="the passes cannot run in a worker process: no pass is registered"
+    ):
         await apass.reduce(folder, isolate=True)
 
 
@@ -314,12 +316,15 @@ async def test_isolated_pass_of_a_program_is_rejected(tmp_path: Path, monkeypatc
 async def test_irreducible_reproducers_raise(tmp_path: Path) -> None:
     folder = await reproducer(FailOn(1), {"f": 1}, tmp_path)
     with pytest.raises(
-        apass.ReproducerError, match="cannot reduce: the pass does not fail any more; the recorded failure is ValueE"
+        apass.errors.ReproducerError,
+        match="cannot reduce: the pass does not fail any more; the recorded failure is ValueE",
     ):
         await apass.reduce(folder, add_one)
-    with pytest.raises(apass.ReproducerError, match=r"message must be a regular expression, got '\('"):
+    with pytest.raises(apass.errors.ReproducerError, match=r"message must be a regular expression, got '\('"):
         await apass.reduce(folder, message="(")
-    with pytest.raises(apass.ReproducerError, match="the passes cannot run in a worker process: no pass is registered"):
+    with pytest.raises(
+        apass.errors.ReproducerError, match="the passes cannot run in a worker process: no pass is registered"
+    ):
         await apass.reduce(folder, add_one, isolate=True)
     with pytest.raises(ValueError, match="keep must be 'module', 'pipeline' or None, got 'all'"):
         await apass.reduce(folder, keep=cast("Any", "all"))
@@ -364,8 +369,8 @@ async def test_wrong_result_reduces_module_and_pipeline(tmp_path: Path, jobs: in
     assert str(found.before).startswith("5 passes, 10 functions")
     assert str(found.after) == "1 function, 1 line, 11 bytes"
     assert lines[0] == "removed 4 of 6 passes: 110 bytes before, 110 after"
-    assert (await apass.replay(output, check=has_no_negative)).verdict is apass.Verdict.SAME
-    assert (await apass.replay(output)).verdict is apass.Verdict.NONE
+    assert (await apass.replay(output, check=has_no_negative)).verdict is apass.debugging.Verdict.SAME
+    assert (await apass.replay(output)).verdict is apass.debugging.Verdict.NONE
 
 
 @pytest.mark.usefixtures("arithmetic")
@@ -390,9 +395,9 @@ async def test_needed_first_pass_is_applied_to_module(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("arithmetic")
 async def test_check_must_accept_original(tmp_path: Path) -> None:
-    with pytest.raises(apass.ReproducerError, match="the check rejects the module before any pass"):
+    with pytest.raises(apass.errors.ReproducerError, match="the check rejects the module before any pass"):
         await apass.reduce_module({"g": 10}, "BreakG", tmp_path / "small", check=lambda before, after: False)
-    with pytest.raises(apass.ReproducerError, match="the check returned None; it must return whether"):
+    with pytest.raises(apass.errors.ReproducerError, match="the check returned None; it must return whether"):
         await apass.reduce_module({"g": 10}, "BreakG", tmp_path / "small", check=cast("Any", print))
 
 
@@ -408,7 +413,7 @@ async def test_exception_of_check_is_the_failure(tmp_path: Path) -> None:
 
     found = await apass.reduce_module(NUMBERS, "Double,BreakG", tmp_path / "small", check=check)
     assert (found.pipeline, text(found.folder)) == ("BreakG", '{"g": 1006}')
-    assert apass.read_reproducer(found.folder).failure == apass.Failure(
+    assert apass.read_reproducer(found.folder).failure == apass.debugging.Failure(
         type="builtins.ArithmeticError", message="negative"
     )
 
@@ -443,7 +448,9 @@ async def test_false_outcomes_of_a_stranger_are_found(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         await search(on_try=lambda tries, size: 1 // (tries - 9))
     tried.write_text(tried.read_text().replace("false", "true"))
-    with pytest.raises(apass.ReproducerError, match="the outcomes of the interrupted search do not hold any more"):
+    with pytest.raises(
+        apass.errors.ReproducerError, match="the outcomes of the interrupted search do not hold any more"
+    ):
         await search()
     assert text((await search()).folder) == '{"g": 1006}'
 
@@ -459,7 +466,7 @@ def test_reduced_pipeline_still_fails(mod: dict[str, int], names: list[str]) -> 
     with TemporaryDirectory() as folder:
         search = partial(apass.reduce_module, mod, pipeline, Path(folder) / "r", check=has_no_negative)
         if not is_wrong:
-            with pytest.raises(apass.ReproducerError, match="the check accepts the result"):
+            with pytest.raises(apass.errors.ReproducerError, match="the check accepts the result"):
                 anyio.run(search)
             return
         found = anyio.run(search)
@@ -474,12 +481,12 @@ def test_reduced_pipeline_still_fails(mod: dict[str, int], names: list[str]) -> 
 async def test_output_without_name_is_rejected(tmp_path: Path, output: str) -> None:
     folder = await reproducer(FailOn(1), {"f": 1}, tmp_path)
     for call in (partial(apass.reduce, folder, output=output), partial(apass.reduce_module, {"f": 1}, add_one, output)):
-        with pytest.raises(apass.ReproducerError, match="output must be the path of a new folder"):
+        with pytest.raises(apass.errors.ReproducerError, match="output must be the path of a new folder"):
             await call()
 
 
 async def test_pattern_that_does_not_match_is_named(tmp_path: Path) -> None:
-    with pytest.raises(apass.ReproducerError, match="does not match the pattern: ValueError: "):
+    with pytest.raises(apass.errors.ReproducerError, match="does not match the pattern: ValueError: "):
         await apass.reduce_module({"f": 1}, FailOn(1), tmp_path / "small", message="something else")
 
 
@@ -493,7 +500,7 @@ async def test_exit_of_a_pass_is_reduced(tmp_path: Path) -> None:
     result = await apass.reduce_module({"f": 1, "g": 2}, pass_, tmp_path / "small")
     assert text(result.folder) == '{"g": 2}'
     replayed = await apass.replay(result.folder, pass_)
-    assert replayed.verdict is apass.Verdict.SAME
+    assert replayed.verdict is apass.debugging.Verdict.SAME
     assert str(replayed.error) == "the pass exited with 3; a pass that fails must raise an exception"
 
 

@@ -41,7 +41,7 @@ async def reproducer(pass_: apass.Pass[Any], mod: Any, folder: Path, **settings:
 async def test_replay_repeats_type_and_message(tmp_path: Path) -> None:
     folder = await reproducer(apass.Sequential([add_one, FailOn(3)]), {"f": 1, "g": 2}, tmp_path)
     result = await apass.replay(folder)
-    assert (result.verdict, repr(result.error)) == (apass.Verdict.SAME, "ValueError('cannot do 3')")
+    assert (result.verdict, repr(result.error)) == (apass.debugging.Verdict.SAME, "ValueError('cannot do 3')")
     assert result.error is not None
     assert result.error.__notes__ == ["in pass 'FailOn', function 'g', module 'm'"]
     assert result.reproducer == apass.read_reproducer(folder)
@@ -52,17 +52,17 @@ async def test_replay_uses_the_recorded_context(tmp_path: Path) -> None:
     disabled = module_pass_of(lambda mod, ctx: mod, name="Elsewhere")
     folder = await reproducer(apass.Sequential([disabled, Strict]), {}, tmp_path, **settings)
     result = await apass.replay(folder)
-    assert (result.verdict, str(result.error)) == (apass.Verdict.SAME, "level 1, disabled ['Elsewhere']")
+    assert (result.verdict, str(result.error)) == (apass.debugging.Verdict.SAME, "level 1, disabled ['Elsewhere']")
 
 
 async def test_replay_distinguishes_fixed_and_other_failures(tmp_path: Path) -> None:
     folder = await reproducer(FailOn(1), {"f": 1}, tmp_path)
-    assert (await apass.replay(folder, add_one)).verdict is apass.Verdict.NONE
-    assert (await apass.replay(folder, "FailOn{value=1}")).verdict is apass.Verdict.SAME
+    assert (await apass.replay(folder, add_one)).verdict is apass.debugging.Verdict.NONE
+    assert (await apass.replay(folder, "FailOn{value=1}")).verdict is apass.debugging.Verdict.SAME
     result = await apass.replay(folder, Strict)
-    assert (result.verdict, type(result.error)) == (apass.Verdict.OTHER, RuntimeError)
+    assert (result.verdict, type(result.error)) == (apass.debugging.Verdict.OTHER, RuntimeError)
     (folder / "module.json").write_text('{"f": 2}')
-    assert (await apass.replay(folder)).verdict is apass.Verdict.NONE
+    assert (await apass.replay(folder)).verdict is apass.debugging.Verdict.NONE
 
 
 async def test_replay_verifies_the_module_again(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ async def test_replay_verifies_the_module_again(tmp_path: Path) -> None:
         await apass.optimize_all({"m": {"f": 1}}, apass.Sequential([add_one, lose]), errors="collect")
     (folder,) = instrument.folders
     result = await apass.replay(folder, lose)
-    assert (result.verdict, result.reproducer.verify) == (apass.Verdict.SAME, "always")
+    assert (result.verdict, result.reproducer.verify) == (apass.debugging.Verdict.SAME, "always")
     assert str(result.failure).startswith("apass.errors.VerifyError: pass 'Lose' broke the module: function 'g'")
     assert str(result.reproducer.failure) == str(result.failure)
 
@@ -83,7 +83,7 @@ async def test_replay_ignores_addresses_in_messages(tmp_path: Path) -> None:
         raise ValueError(f"no use for {object()!r}")
 
     folder = await reproducer(Address, {}, tmp_path)
-    assert (await apass.replay(folder, Address)).verdict is apass.Verdict.SAME
+    assert (await apass.replay(folder, Address)).verdict is apass.debugging.Verdict.SAME
 
 
 async def test_replay_restores_relay_types(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ async def test_replay_restores_relay_types(tmp_path: Path) -> None:
     for index, typed in enumerate((mod, await relay.transform.InferType()(mod))):
         folder = await reproducer(WantNone, typed, tmp_path / str(index))
         result = await apass.replay(folder, WantNone)
-        assert (result.verdict, result.reproducer.module_file) == (apass.Verdict.SAME, "module.relay")
+        assert (result.verdict, result.reproducer.module_file) == (apass.debugging.Verdict.SAME, "module.relay")
 
 
 async def test_replay_imports_no_recorded_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +107,7 @@ async def test_replay_imports_no_recorded_module(tmp_path: Path, monkeypatch: py
     facts = json.loads(path.read_text())
     for text in ("Unknown", "FailOn", "If{predicate=hostile:go}(FailOn{value=1})"):
         path.write_text(json.dumps({**facts, "defined_in": "hostile", "pipeline": text}))
-        with pytest.raises(apass.ReproducerError, match="pipeline"):
+        with pytest.raises(apass.errors.ReproducerError, match="pipeline"):
             await apass.replay(folder)
 
 
@@ -125,7 +125,7 @@ async def test_what_reaches_outside_is_not_run(tmp_path: Path) -> None:
         for run in (apass.replay, apass.reduce):
             ran.clear()
             with pytest.raises(
-                apass.ReproducerError, match=r"is not run: option 'path' of pass 't\.Touch' reads or writes"
+                apass.errors.ReproducerError, match=r"is not run: option 'path' of pass 't\.Touch' reads or writes"
             ):
                 await run(folder)
             assert ran == []
@@ -135,7 +135,7 @@ async def test_what_reaches_outside_is_not_run(tmp_path: Path) -> None:
         facts = json.loads(path.read_text())
         facts["context"]["config"] = {option.key: "/etc"}
         path.write_text(json.dumps(facts))
-        with pytest.raises(apass.ReproducerError, match=r"its config option 't\.folder' reads or writes files"):
+        with pytest.raises(apass.errors.ReproducerError, match=r"its config option 't\.folder' reads or writes files"):
             await apass.replay(folder, allow=["t.Touch{path}"])
         await apass.replay(folder, allow=["t.Touch{path}", "t.folder"])
     finally:
@@ -147,32 +147,38 @@ async def test_pipeline_of_reproducer_is_one_pass(text: str, tmp_path: Path) -> 
     folder = await reproducer(FailOn(1), {"f": 1}, tmp_path)
     path = folder / "reproducer.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "pipeline": text}))
-    with pytest.raises(apass.ReproducerError, match="has an invalid pipeline: PipelineSyntaxError: expected one pass"):
+    with pytest.raises(
+        apass.errors.ReproducerError, match="has an invalid pipeline: PipelineSyntaxError: expected one pass"
+    ):
         await apass.replay(folder)
 
 
 async def test_invalid_reproducers_raise(tmp_path: Path) -> None:
-    with pytest.raises(apass.ReproducerError, match=r"no reproducer in '.*nowhere': .*; give a folder that has a repr"):
+    with pytest.raises(
+        apass.errors.ReproducerError, match=r"no reproducer in '.*nowhere': .*; give a folder that has a repr"
+    ):
         await apass.replay(tmp_path / "nowhere")
     folder = await reproducer(FailOn(1), {"f": 1}, tmp_path)
     factory = find_recipe("FailOn").factory
     apass.unregister_pass("FailOn")
     try:
         with pytest.raises(
-            apass.ReproducerError, match=r"has the pipeline FailOn{value=1}, which.*was defined in 'tests"
+            apass.errors.ReproducerError, match=r"has the pipeline FailOn{value=1}, which.*was defined in 'tests"
         ):
             await apass.replay(folder)
     finally:
         apass.register_pass("FailOn", factory)
     facts = json.loads((folder / "reproducer.json").read_text())
     (folder / "reproducer.json").write_text(json.dumps({**facts, "format": 99}))
-    with pytest.raises(apass.ReproducerError, match="was written by another version of apass; its format must be 1"):
+    with pytest.raises(
+        apass.errors.ReproducerError, match="was written by another version of apass; its format must be 1"
+    ):
         await apass.replay(folder)
     (folder / "reproducer.json").write_text(json.dumps({"format": 1}))
-    with pytest.raises(apass.ReproducerError, match="json has no field 'failure'; write the reproducer again"):
+    with pytest.raises(apass.errors.ReproducerError, match="json has no field 'failure'; write the reproducer again"):
         await apass.replay(folder)
     (folder / "reproducer.json").write_text(json.dumps({**facts, "module_type": "nowhere:Module"}))
-    with pytest.raises(apass.ReproducerError, match="no IR adapter for modules of type nowhere:Module"):
+    with pytest.raises(apass.errors.ReproducerError, match="no IR adapter for modules of type nowhere:Module"):
         await apass.replay(folder)
 
 
@@ -200,12 +206,12 @@ async def test_replay_gives_the_recorded_answers(tmp_path: Path) -> None:
         # Without the answers that the first execution of the pass asked for.
         assert [line["question"] for line in recorded] in ([7], [6, 7])
         result = await apass.replay(folder, "replay.Judge")
-        assert (result.verdict, repr(result.error)) == (apass.Verdict.SAME, "ValueError('7 is bad')")
+        assert (result.verdict, repr(result.error)) == (apass.debugging.Verdict.SAME, "ValueError('7 is bad')")
         reduced = await apass.reduce(folder, "replay.Judge")
         assert (reduced.after.functions, (reduced.folder / "module.json").read_text()) == (1, '{"g": 7}')
-        assert (await apass.replay(reduced.folder, "replay.Judge")).verdict is apass.Verdict.SAME
+        assert (await apass.replay(reduced.folder, "replay.Judge")).verdict is apass.debugging.Verdict.SAME
         other = await apass.replay(folder, apass.Sequential([add_one, add_one, Judge]))
-        assert isinstance(other.error, apass.UnknownAnswerError)
+        assert isinstance(other.error, apass.errors.UnknownAnswerError)
         other = await apass.replay(folder, apass.Sequential([add_one, add_one, Judge]), unknown_answers="ask")
         assert "OSError('the service is gone')" in repr(other.error)
     finally:

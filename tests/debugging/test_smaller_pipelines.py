@@ -72,7 +72,7 @@ def test_removal_is_independent_of_grouping(removed: set[int]) -> None:
     kept = [name for number, name in ((0, "SimplifyInference"), (5, "DeadCodeElimination")) if number not in removed]
     try:
         text = str(shrinking.without(frozenset(removed)))
-    except apass.PassDefinitionError:
+    except apass.errors.PassDefinitionError:
         # A Repeat without passes.
         assert {2, 3} <= removed
         assert 1 not in removed

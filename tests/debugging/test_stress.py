@@ -10,8 +10,9 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 import apass
-from apass import PassContext, Schedule
+from apass import PassContext
 from apass.core.context import current_scope
+from apass.debugging import Schedule
 from apass.instruments import ReproducerInstrument
 from apass.testing import scheduled
 
@@ -143,7 +144,7 @@ async def test_reproducer_repeats_a_failing_interleaving(tmp_path: Path) -> None
         (folder,) = instrument.folders
         assert apass.read_reproducer(folder).context.schedule == found.schedule
         for _ in range(3):
-            assert (await apass.replay(folder, "stress.Count")).verdict is apass.Verdict.SAME
+            assert (await apass.replay(folder, "stress.Count")).verdict is apass.debugging.Verdict.SAME
     finally:
         apass.unregister_pass("stress.Count")
 

@@ -79,7 +79,7 @@ def test_names_of_passes_cannot_inject_scripts() -> None:
         apass.Sequential([hostile], name=HOSTILE),
         apass.view({HOSTILE: HOSTILE, "f": [HOSTILE] * 100}),
         apass.diff({HOSTILE: HOSTILE}, {}),
-        apass.Outcome(HOSTILE, None, ValueError(HOSTILE), 1.0),
+        apass.batch.Outcome(HOSTILE, None, ValueError(HOSTILE), 1.0),
         apass.Diagnostic.error(HOSTILE, apass.Span(HOSTILE, 1, 1, 1, 2)),
         apass.PassContext(disabled_pass=[HOSTILE], diag_ctx=apass.DiagnosticContext({HOSTILE: HOSTILE})),
         apass.view([apass.Remark.passed(HOSTILE, HOSTILE)]),

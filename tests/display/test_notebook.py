@@ -121,7 +121,7 @@ import apass
 
 class Program: pass
 
-class Adapter(apass.BaseAdapter[Program, str]):
+class Adapter(apass.plugins.BaseAdapter[Program, str]):
     def functions(self, mod): return []
     def replace(self, mod, updates): return mod
 """

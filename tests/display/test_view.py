@@ -285,7 +285,7 @@ def test_view_of_unknown_object_names_the_choices() -> None:
 
 
 def test_foreign_module_inherits_a_display() -> None:
-    class Program(apass.Displayed):
+    class Program(apass.plugins.Displayed):
         def __str__(self) -> str:
             return "a program\nof two lines"
 

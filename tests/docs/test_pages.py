@@ -15,6 +15,8 @@ from tests.helpers.repository import ROOT
 DOCS = ROOT / "docs"
 PUBLIC = (
     "apass",
+    "apass.batch",
+    "apass.debugging",
     "apass.executors",
     "apass.external",
     "apass.instruments",

@@ -12,15 +12,10 @@ from anyio.lowlevel import checkpoint
 from apass import (
     Diagnostic,
     DiagnosticLevel,
-    ExecutorError,
     FunctionPass,
     Pass,
     PassContext,
-    PassDefinitionError,
     PassInfo,
-    PassResultError,
-    PassTimeoutError,
-    RemoteError,
     Sequential,
     function_pass,
     get_pass,
@@ -28,6 +23,7 @@ from apass import (
 )
 from apass.core.remarks import Remark
 from apass.core.run import Run
+from apass.errors import ExecutorError, PassDefinitionError, PassResultError, PassTimeoutError, RemoteError
 from apass.executors import Executor, ProcessExecutor, ThreadExecutor
 from tests.executors import work
 from tests.executors.work import Module, OddError

@@ -13,7 +13,8 @@ import dask.config as dask_config
 import distributed
 import pytest
 
-from apass import ExecutorError, PassContext, RemoteError, WorkerLostError, optimize_all
+from apass import PassContext, optimize_all
+from apass.errors import ExecutorError, RemoteError, WorkerLostError
 from apass.executors import dask as dask_executor
 from apass.executors.dask import DaskExecutor, without_profiler
 from tests.executors import contexts, work

@@ -7,7 +7,7 @@ import sys
 import anyio
 import pytest
 
-from apass import ExecutorError
+from apass.errors import ExecutorError
 from apass.executors import dask
 from apass.executors.dask import DaskExecutor
 

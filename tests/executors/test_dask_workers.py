@@ -9,7 +9,8 @@ import dask.config as dask_config
 import distributed
 import pytest
 
-from apass import PassContext, WorkerLostError
+from apass import PassContext
+from apass.errors import WorkerLostError
 from apass.executors import dask as dask_executor
 from apass.executors.dask import DaskExecutor, without_profiler
 from tests.executors import work

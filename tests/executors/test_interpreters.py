@@ -8,8 +8,9 @@ from typing import Any
 import anyio
 import pytest
 
-from apass import ExecutorError, PassContext, RemoteError, optimize_all
+from apass import PassContext, optimize_all
 from apass.core.executor import executor_in_force
+from apass.errors import ExecutorError, RemoteError
 from apass.executors import Executor
 from tests.executors import contexts, work
 from tests.executors.files import written_in

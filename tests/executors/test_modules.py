@@ -8,17 +8,9 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from apass import (
-    Diagnostic,
-    DiagnosticLevel,
-    PassContext,
-    PassTimeoutError,
-    Sequential,
-    optimize_all,
-    optimize_stream,
-    relay,
-)
+from apass import Diagnostic, DiagnosticLevel, PassContext, Sequential, optimize_all, optimize_stream, relay
 from apass.core.store import Store
+from apass.errors import PassTimeoutError
 from apass.executors import Executor, ProcessExecutor, ThreadExecutor
 from apass.stores import MemoryStore, SqliteStore
 from tests.executors import work

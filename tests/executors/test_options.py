@@ -5,17 +5,9 @@ from typing import Any
 import pytest
 
 import apass
-from apass import (
-    AnalysisError,
-    ExecutorError,
-    PassContext,
-    Sequential,
-    analysis,
-    function_pass,
-    module_pass,
-    optimize_all,
-)
+from apass import PassContext, Sequential, analysis, function_pass, module_pass, optimize_all
 from apass.core.run import current_run
+from apass.errors import AnalysisError, ExecutorError
 from apass.executors import Executor, ProcessExecutor, ThreadExecutor
 from tests.helpers.executor_bodies import with_bodies_in
 from tests.helpers.pinned import Add, Grow, Pinned
@@ -60,7 +52,7 @@ async def test_module_that_is_not_thread_safe_is_rejected() -> None:
     with pytest.raises(ExecutorError, match="a Pinned is not thread-safe, so threads cannot run passes on it"):
         await optimize_all({"m": Pinned(f=1)}, Add, executor="thread")
     async with PassContext(executor="thread"):
-        with pytest.raises(apass.ExecutorError, match="use executor='process'"):
+        with pytest.raises(apass.errors.ExecutorError, match="use executor='process'"):
             await Grow(Pinned(f=1))
 
 

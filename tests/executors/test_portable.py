@@ -8,17 +8,9 @@ from typing import Any
 import anyio
 import pytest
 
-from apass import (
-    ExecutorError,
-    Outcome,
-    PassContext,
-    PassContextError,
-    PassInfo,
-    Sequential,
-    optimize_all,
-    optimize_stream,
-    pass_instrument,
-)
+from apass import PassContext, PassInfo, Sequential, optimize_all, optimize_stream, pass_instrument
+from apass.batch import Outcome
+from apass.errors import ExecutorError, PassContextError
 from apass.executors import Executor, ProcessExecutor, ThreadExecutor
 from apass.executors.dask import DaskExecutor
 from apass.executors.interpreters import InterpreterExecutor

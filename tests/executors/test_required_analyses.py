@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from apass import AnalysisError, ExecutorError, Pass, PassContext, analysis, function_pass
+from apass import Pass, PassContext, analysis, function_pass
+from apass.errors import AnalysisError, ExecutorError
 from apass.executors import Executor, ProcessExecutor, ThreadExecutor
 from tests.executors import asking
 from tests.executors.asking import Module

@@ -13,7 +13,8 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from apass import PassContext, PassTimeoutError, Sequential, WorkerLostError, function_pass
+from apass import PassContext, Sequential, function_pass
+from apass.errors import PassTimeoutError, WorkerLostError
 from apass.executors import Executor, ProcessExecutor, ThreadExecutor
 from tests.executors import work
 from tests.executors.files import pid_in, written, written_in

@@ -69,7 +69,7 @@ async def test_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
     for folder, reason in {file / "folder": "Not a directory", file: "File exists"}.items():
-        with pytest.raises(apass.AnswersError, match=f"cannot record answers in {folder}: {reason}"):
+        with pytest.raises(apass.errors.AnswersError, match=f"cannot record answers in {folder}: {reason}"):
             async with PassContext(instruments=[AnswerRecorder(folder)]):
                 pass
 

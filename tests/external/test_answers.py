@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import apass
-from apass import AnswersError, PassContext, Question, UnknownAnswerError, answer_of
+from apass import PassContext, answer_of
+from apass.errors import AnswersError, UnknownAnswerError
 from apass.external.answers.format import ANSWERS_FILE
-from apass.instruments import AnswerRecorder, AnswerReplayer
+from apass.instruments import AnswerRecorder, AnswerReplayer, Question
 from tests.helpers.combinators import Module, setting, waiting
 
 pytestmark = pytest.mark.anyio
@@ -109,7 +110,7 @@ async def test_errors_are_raised_again(tmp_path: Path) -> None:
         """A class that cannot be imported."""
 
     errors: dict[str, Exception] = {
-        "known": apass.HelperError("gone"),
+        "known": apass.errors.HelperError("gone"),
         "local": OddError("strange"),
         "system": ConnectionResetError("reset"),
         "group": ExceptionGroup("several", [ValueError("one")]),
@@ -119,7 +120,7 @@ async def test_errors_are_raised_again(tmp_path: Path) -> None:
             with pytest.raises(type(error)):
                 await answer_of("board", "a", giving(error))
         async with PassContext(instruments=[AnswerReplayer(tmp_path / folder)]):
-            expected = type(error) if folder in ("known", "system") else apass.HelperError
+            expected = type(error) if folder in ("known", "system") else apass.errors.HelperError
             with pytest.raises(expected) as caught:
                 await answer_of("board", "a", never)
         assert (str(caught.value), type(caught.value).__qualname__) == (str(error), type(error).__qualname__)

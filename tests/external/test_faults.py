@@ -9,7 +9,8 @@ import anyio
 import httpx
 import pytest
 
-from apass import HelperError, PassContext, analysis, function_pass
+from apass import PassContext, analysis, function_pass
+from apass.errors import HelperError
 from apass.external import Backoff, Policy
 from apass.external.http import HttpService
 from tests.external.faulty_server import Fault, FaultyServer, Plan, faulty_server

@@ -8,7 +8,8 @@ import anyio
 import httpx
 import pytest
 
-from apass import BudgetExceededError, HelperError, PassContext, ServiceTimeoutError
+from apass import PassContext
+from apass.errors import BudgetExceededError, HelperError, ServiceTimeoutError
 from apass.external import Backoff, Policy, ServiceCounts
 from apass.external.http import HttpService
 from tests.external.faulty_server import Fault, FaultyServer, faulty_server

@@ -7,7 +7,8 @@ import anyio
 import pytest
 from stamina.instrumentation import get_on_retry_hooks, set_on_retry_hooks
 
-from apass import BudgetExceededError, CircuitOpenError, PassContext, function_pass
+from apass import PassContext, function_pass
+from apass.errors import BudgetExceededError, CircuitOpenError
 from apass.external import Breaker, Policy, Rate, Service, ServiceCounts
 from apass.external.circuit_breaker import Circuit
 from apass.external.hedging import first_answer

@@ -7,13 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
-from apass import (
-    CircuitOpenError,
-    HelperError,
-    PassContext,
-    ServiceTimeoutError,
-    function_pass,
-)
+from apass import PassContext, function_pass
+from apass.errors import CircuitOpenError, HelperError, ServiceTimeoutError
 from apass.external import Backoff, Breaker, Policy, Rate, Service, ServiceCounts
 from apass.external.policy import RetryOn
 from tests.external.clock import Clock

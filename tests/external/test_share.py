@@ -5,7 +5,8 @@ import re
 import anyio
 import pytest
 
-from apass import BudgetExceededError, PassContext, function_pass
+from apass import PassContext, function_pass
+from apass.errors import BudgetExceededError
 from apass.external import Backoff, Policy, Rate, Service
 from tests.external.script import Script, forever
 

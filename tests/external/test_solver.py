@@ -31,7 +31,7 @@ async def test_proofs_run_in_workers() -> None:
 async def test_unsupported_operator_is_no_proof() -> None:
     mod = shifted(relay.op.get("take"))
     proof = await prove_equal(plugin_for(mod), mod, mod)
-    assert proof == apass.Proof(None, "not encoded for the solver: operator take")
+    assert proof == apass.plugins.Proof(None, "not encoded for the solver: operator take")
 
 
 async def test_missing_solver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,11 +41,11 @@ async def test_missing_solver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.delitem(sys.modules, "z3", raising=False)
     monkeypatch.setattr(PathFinder, "find_spec", find_spec)
     mod = shifted(relay.op.get("take"))
-    with pytest.raises(apass.MissingExtraError, match="proofs need z3-solver: pip install 'apass\\[prove\\]'"):
+    with pytest.raises(apass.errors.MissingExtraError, match="proofs need z3-solver: pip install 'apass\\[prove\\]'"):
         await prove_equal(plugin_for(mod), mod, mod)
 
 
 async def test_ir_without_proofs_is_undecided() -> None:
-    assert await prove_equal(plugin_for({"f": 1}), {"f": 1}, {"f": 1}) == apass.Proof(
+    assert await prove_equal(plugin_for({"f": 1}), {"f": 1}, {"f": 1}) == apass.plugins.Proof(
         None, "the IR plug-in has no proofs"
     )

@@ -13,7 +13,8 @@ import anyio
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
-from apass import BudgetExceededError, HelperError, PassContext, ServiceTimeoutError, function_pass
+from apass import PassContext, function_pass
+from apass.errors import BudgetExceededError, HelperError, ServiceTimeoutError
 from apass.external import Backoff, Policy, ProcessHelper, Service, run_process
 from apass.external.subprocess import EXIT_SECONDS
 

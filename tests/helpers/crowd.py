@@ -60,7 +60,7 @@ def crowd(seed: int = 7) -> dict[str, Module]:
     return modules
 
 
-async def run_crowd(instruments: Iterable[object], *, limit: int | None) -> dict[str, apass.Outcome[Module]]:
+async def run_crowd(instruments: Iterable[object], *, limit: int | None) -> dict[str, apass.batch.Outcome[Module]]:
     """Run the pipeline on all modules, at most `limit` of them at once.
 
     With a limit, the functions of a module run one by one, too.
@@ -69,6 +69,6 @@ async def run_crowd(instruments: Iterable[object], *, limit: int | None) -> dict
         return await apass.optimize_all(crowd(), PIPELINE, limit=limit, errors="collect")
 
 
-def failing(outcomes: dict[str, apass.Outcome[Module]]) -> set[str]:
+def failing(outcomes: dict[str, apass.batch.Outcome[Module]]) -> set[str]:
     """Return the names of the modules that failed."""
     return {name for name, outcome in outcomes.items() if outcome.error is not None}

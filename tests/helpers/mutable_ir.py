@@ -37,7 +37,7 @@ class ProgramAdapter:
     def get(self, mod: Program, name: str) -> list[str]:
         return mod.contents[name]
 
-    def kind(self, func: list[str]) -> apass.FunctionKind:
+    def kind(self, func: list[str]) -> apass.plugins.FunctionKind:
         return "function"
 
     def replace(self, mod: Program, updates: Mapping[str, list[str]]) -> Program:

@@ -118,5 +118,5 @@ async def test_concurrent_modules_have_own_inputs(tmp_path: Path) -> None:
 
 def test_wrong_native_is_an_error() -> None:
     options: Any = {"native": "yes"}
-    with pytest.raises(apass.PassDefinitionError, match="native must be True or False, got 'yes'"):
+    with pytest.raises(apass.errors.PassDefinitionError, match="native must be True or False, got 'yes'"):
         apass.module_pass(lambda mod, ctx: mod, opt_level=0, name="P", **options)

@@ -89,7 +89,7 @@ def write_lines(mod: Listing, path: Path) -> None:
     path.write_text("".join(f"{name} = {value}\n" for name, value in mod.items()))
 
 
-class ListingAdapter(apass.BaseAdapter[Listing, int]):
+class ListingAdapter(apass.plugins.BaseAdapter[Listing, int]):
     def functions(self, mod: Listing) -> Iterator[tuple[str, int]]:
         yield from mod.items()
 
@@ -97,13 +97,15 @@ class ListingAdapter(apass.BaseAdapter[Listing, int]):
         return Listing({**mod, **updates})
 
 
-PLUGIN = apass.IRPlugin(adapter=ListingAdapter(), module_type=Listing, suffixes=(".lines", ".list"), save=write_lines)
+PLUGIN = apass.plugins.IRPlugin(
+    adapter=ListingAdapter(), module_type=Listing, suffixes=(".lines", ".list"), save=write_lines
+)
 
 
 async def test_models_are_files_of_the_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
     # Other tests list the suffixes of all plug-ins.
     monkeypatch.setattr("apass.core.ir_plugin._REGISTERED", {})
-    apass.register_plugin(PLUGIN)
+    apass.plugins.register_plugin(PLUGIN)
     text = await printed(Add(1), Listing(f=1), show("{before_model}", "{after_model}"))
     assert text.splitlines()[1] == r"before_model.lines='f = 1\n' after_model.lines='f = 2\n'"
 

@@ -13,7 +13,8 @@ import anyio
 import pytest
 from rich.console import Console
 
-from apass import PassContext, Sequential, VerifyError, optimize_all
+from apass import PassContext, Sequential, optimize_all
+from apass.errors import VerifyError
 from apass.executors import Executor, ProcessExecutor, ThreadExecutor
 from apass.instruments import (
     DumpTree,

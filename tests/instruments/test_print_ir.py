@@ -252,7 +252,7 @@ async def test_each_print_is_a_single_named_write() -> None:
 async def test_module_without_adapter_raises_adapter_error() -> None:
     pass_: apass.Pass[Any] = apass.module_pass(lambda mod, ctx: mod, opt_level=0, name="Keep")
     async with apass.PassContext(instruments=[PrintIRBefore()]):
-        with pytest.raises(apass.AdapterError, match=r"no IR adapter for modules of type builtins\.object"):
+        with pytest.raises(apass.errors.AdapterError, match=r"no IR adapter for modules of type builtins\.object"):
             await pass_(object())
 
 

@@ -162,7 +162,7 @@ async def test_missing_module_and_pipeline_are_explained(tmp_path: Path) -> None
     assert (data["pipeline"], data["module_file"]) == (None, None)
     assert "the pass has no text: <object object" in data["trouble"]
     assert "; the module could not be written: AdapterError: this dict module cannot be written as" in data["trouble"]
-    with pytest.raises(apass.ReproducerError, match="has no module: the pass has no text"):
+    with pytest.raises(apass.errors.ReproducerError, match="has no module: the pass has no text"):
         await apass.replay(folder)
 
 

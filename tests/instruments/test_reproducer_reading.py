@@ -34,7 +34,7 @@ def write(folder: Path, data: object) -> Path:
 
 def message_of(folder: Path) -> str:
     """Return the message of reading a folder, after checks of every message."""
-    with pytest.raises(apass.ReproducerError) as caught:
+    with pytest.raises(apass.errors.ReproducerError) as caught:
         apass.read_reproducer(folder)
     message = str(caught.value)
     assert (str(folder) in message, len(message) < LONGEST_MESSAGE) == (True, True)
@@ -216,7 +216,7 @@ def test_error_names_reproducers_beneath_the_folder(tmp_path: Path) -> None:
 )
 def test_message_quotes_the_start_of_long_fields(changes: dict[str, Any], tmp_path: Path) -> None:
     folder = write(tmp_path / "r", {**EMPTY, **changes})
-    with pytest.raises(apass.ReproducerError) as caught:
+    with pytest.raises(apass.errors.ReproducerError) as caught:
         anyio.run(apass.replay, folder)
     assert len(str(caught.value)) < LONGEST_MESSAGE
 
@@ -239,7 +239,7 @@ async def replay_or_raise(folder: Path) -> None:
     """Replay a reproducer; raise nothing but the documented error."""
     try:
         await apass.replay(folder)
-    except apass.ReproducerError as error:
+    except apass.errors.ReproducerError as error:
         message = str(error)
     else:
         return

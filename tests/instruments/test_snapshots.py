@@ -205,7 +205,7 @@ async def test_damaged_chunk_is_written_again(tmp_path: Path, runs: Runs) -> Non
 
 async def test_unwritable_folder_does_not_end_a_run(tmp_path: Path, runs: Runs) -> None:
     write_whole(tmp_path / "file", "")
-    with pytest.warns(apass.JournalWarning, match="cannot write snapshots to '.*file': Not a dir"):
+    with pytest.warns(apass.errors.JournalWarning, match="cannot write snapshots to '.*file': Not a dir"):
         assert await run(tmp_path / "file", "A,B,C") == {"f": list("ABC")}
 
 

@@ -35,7 +35,7 @@ def Break(mod: Module, ctx: apass.PassContext) -> Module:
 async def failure(pass_: apass.Pass[Module], mod: Module, instrument: object) -> str:
     """Return the message of the VerifyError that ends a run."""
     async with apass.PassContext(instruments=[instrument]):
-        with pytest.raises(apass.VerifyError) as caught:
+        with pytest.raises(apass.errors.VerifyError) as caught:
             await pass_(mod)
     return str(caught.value)
 
@@ -162,7 +162,7 @@ async def test_diff_of_a_large_module_is_truncated() -> None:
     def Lose(mod: Module, ctx: apass.PassContext) -> Module:
         return dict.fromkeys(mod)
 
-    with pytest.raises(apass.VerifyError) as caught:
+    with pytest.raises(apass.errors.VerifyError) as caught:
         async with apass.PassContext(instruments=[VerifyInstrument()]):
             await Lose({f"f{index}": index for index in range(500)})
     assert len(str(caught.value).splitlines()) < 70

@@ -40,7 +40,7 @@ def sum_of_two() -> relay.IRModule:
 async def message(pass_: apass.Pass[Any], mod: Any, *instruments: object) -> str:
     """Return the message of the OutputsChangedError that ends a run."""
     async with apass.PassContext(instruments=[VerifyOutputsInstrument(), *instruments]):
-        with pytest.raises(apass.OutputsChangedError) as caught:
+        with pytest.raises(apass.errors.OutputsChangedError) as caught:
             await pass_(mod)
     return str(caught.value)
 
@@ -87,8 +87,8 @@ async def test_reproducer_repeats_changed_outputs(tmp_path: Path) -> None:
     folder = tmp_path / "module" / "1_Subtract"
     assert apass.read_reproducer(folder).verify_outputs == "each"
     replayed = await apass.replay(folder, Subtract)
-    assert replayed.verdict is apass.Verdict.SAME
-    assert (await apass.replay(folder, Swap)).verdict is apass.Verdict.NONE
+    assert replayed.verdict is apass.debugging.Verdict.SAME
+    assert (await apass.replay(folder, Swap)).verdict is apass.debugging.Verdict.NONE
 
 
 async def test_module_with_changed_outputs_is_reduced(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ async def test_module_with_changed_outputs_is_reduced(tmp_path: Path) -> None:
 
 async def test_outputs_are_compared_in_executor_threads() -> None:
     async with apass.PassContext(instruments=[VerifyOutputsInstrument()]):
-        with pytest.raises(apass.OutputsChangedError, match="pass 'Subtract' changed the outputs"):
+        with pytest.raises(apass.errors.OutputsChangedError, match="pass 'Subtract' changed the outputs"):
             await apass.optimize_all({"m": sum_of_two()}, Subtract, executor="thread")
 
 
@@ -118,6 +118,6 @@ async def test_change_in_place_is_an_error() -> None:
     clear_pass = apass.module_pass(clear, opt_level=0, name="Clear")
     async with apass.PassContext(instruments=[VerifyOutputsInstrument()]):
         with pytest.raises(
-            apass.VerifyError, match=r"^pass 'Clear' changed its input in place \('f'\), and returned it"
+            apass.errors.VerifyError, match=r"^pass 'Clear' changed its input in place \('f'\), and returned it"
         ):
             await clear_pass({"f": 8})

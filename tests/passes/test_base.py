@@ -9,16 +9,8 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 import apass
-from apass import (
-    FunctionPass,
-    ModulePass,
-    PassContext,
-    PassDefinitionError,
-    PassInfo,
-    PassResultError,
-    PrimFuncPass,
-    Sequential,
-)
+from apass import FunctionPass, ModulePass, PassContext, PassInfo, PrimFuncPass, Sequential
+from apass.errors import PassDefinitionError, PassResultError
 from apass.testing import RecordingInstrument
 from tests.helpers.recording import FunctionBody, ModuleBody, function_pass_of, logging_pass, module_pass_of
 
@@ -223,7 +215,7 @@ def test_prim_func_pass_has_its_own_function_kind() -> None:
 
 async def test_missing_adapter_error_suggests_registration() -> None:
     pass_: Any = Increment()
-    with pytest.raises(apass.AdapterError, match=r"no IR adapter for modules of type builtins.list"):
+    with pytest.raises(apass.errors.AdapterError, match=r"no IR adapter for modules of type builtins.list"):
         await pass_([1, 2])
 
 
@@ -235,7 +227,7 @@ async def test_missing_adapter_error_suggests_registration() -> None:
     ],
 )
 async def test_pass_or_context_as_module_is_named(value: Any, message: str) -> None:
-    with pytest.raises(apass.AdapterError, match=message):
+    with pytest.raises(apass.errors.AdapterError, match=message):
         await Increment()(value)
 
 

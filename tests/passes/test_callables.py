@@ -6,15 +6,8 @@ from typing import Any
 import pytest
 
 import apass
-from apass import (
-    PassContext,
-    PassDefinitionError,
-    function_pass,
-    get_pass,
-    module_pass,
-    register_pass,
-    unregister_pass,
-)
+from apass import PassContext, function_pass, get_pass, module_pass, register_pass, unregister_pass
+from apass.errors import PassDefinitionError
 from apass.executors.pickling import dumps, loads
 from apass.passes.registry import pass_options
 from apass.stores import MemoryStore

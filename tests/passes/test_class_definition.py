@@ -117,9 +117,9 @@ def test_repr_shows_the_options() -> None:
     ],
 )
 def test_option_of_wrong_type_is_an_error(options: dict[str, Any], message: str) -> None:
-    assert message_of(apass.PassDefinitionError, lambda: Tune(**options)) == message
+    assert message_of(apass.errors.PassDefinitionError, lambda: Tune(**options)) == message
     if "size" in options:
-        assert message_of(apass.PassDefinitionError, lambda: Tune(options["size"])) == message
+        assert message_of(apass.errors.PassDefinitionError, lambda: Tune(options["size"])) == message
 
 
 def test_options_are_converted_to_their_types() -> None:
@@ -141,7 +141,7 @@ def test_default_without_annotation_replaces_the_inherited() -> None:
     assert str(inspect.signature(Large)).startswith("(size: int = 8, mode: str = 'fast', *, names: tuple[str, ...] =")
     size: Any = "x"
     message = "option 'size' of pass 'Large': expected int, got 'x' (str)"
-    assert message_of(apass.PassDefinitionError, lambda: Large(size)) == message
+    assert message_of(apass.errors.PassDefinitionError, lambda: Large(size)) == message
 
 
 def test_options_of_base_classes_come_first() -> None:
@@ -235,7 +235,7 @@ INVALID: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("keywords", "message"), INVALID)
 def test_invalid_keyword_is_an_error(keywords: dict[str, Any], message: str) -> None:
-    assert message in message_of(apass.PassDefinitionError, lambda: type("Bad", (Keep,), {}, **keywords))
+    assert message in message_of(apass.errors.PassDefinitionError, lambda: type("Bad", (Keep,), {}, **keywords))
 
 
 def test_misspelt_keyword_is_an_error() -> None:
@@ -246,12 +246,12 @@ def test_misspelt_keyword_is_an_error() -> None:
 def test_info_and_level_exclude_each_other() -> None:
     message = "class Bad has opt_level= and info; leave one of them out"
     members = {"info": apass.PassInfo(1, "Bad")}
-    assert message_of(apass.PassDefinitionError, lambda: type("Bad", (Keep,), members, opt_level=1)) == message
+    assert message_of(apass.errors.PassDefinitionError, lambda: type("Bad", (Keep,), members, opt_level=1)) == message
 
 
 def test_mutable_default_is_an_error() -> None:
     members: dict[str, Any] = {"names": [], "__annotations__": {"names": list[str]}}
-    message = message_of(apass.PassDefinitionError, lambda: type("Bad", (Keep,), members, opt_level=1))
+    message = message_of(apass.errors.PassDefinitionError, lambda: type("Bad", (Keep,), members, opt_level=1))
     assert message.startswith(
         "class Bad: mutable default <class 'list'> for field names is not allowed: use default_fac"
     )
@@ -300,7 +300,7 @@ WRONG_SIGNATURES: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("define", "message"), WRONG_SIGNATURES)
 def test_signature_of_body_is_checked(define: Any, message: str) -> None:
-    assert message_of(apass.PassDefinitionError, define) == message
+    assert message_of(apass.errors.PassDefinitionError, define) == message
 
 
 @pytest.mark.parametrize("pass_", [Tune(), user_code.Add, Double, apass.Sequential([Tune()])], ids=str)
@@ -327,7 +327,7 @@ async def test_class_without_info_is_an_error_when_called() -> None:
         def transform_module(self, mod: Module, ctx: apass.PassContext) -> Module:
             return mod
 
-    with pytest.raises(apass.PassDefinitionError, match="NoInfo has no `info`; set it to PassInfo"):
+    with pytest.raises(apass.errors.PassDefinitionError, match="NoInfo has no `info`; set it to PassInfo"):
         await NoInfo()({"f": 1})
 
 
@@ -362,7 +362,7 @@ def test_cache_key_contains_the_code_of_classes(tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.parametrize("name", ["text", "children", "run"])
 def test_option_cannot_hide_a_method(name: str) -> None:
-    with pytest.raises(apass.PassDefinitionError) as caught:
+    with pytest.raises(apass.errors.PassDefinitionError) as caught:
         type("Bad", (apass.ModulePass,), {"__annotations__": {name: str}})
     assert str(caught.value) == (
         f"class Bad: the option {name!r} would hide the method of that name; choose another name"

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from apass import PassDefinitionError, PassInfo, register_callable, unregister_callable
+from apass import PassInfo, register_callable, unregister_callable
+from apass.errors import PassDefinitionError
 from apass.passes.conditional import If
 from apass.passes.first import First
 from apass.passes.minimum_point import MinimumPoint

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import apass
-from apass import PassContext, PassResultError, Sequential
+from apass import PassContext, Sequential
+from apass.errors import PassResultError
 from apass.passes.conditional import If
 from apass.testing import RecordingInstrument
 from tests.helpers.combinators import Module, error_of, setting

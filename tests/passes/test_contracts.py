@@ -70,7 +70,7 @@ async def test_required_property_is_checked_before_the_pass() -> None:
             return mod
 
     await Use()({"f": [1, 2]})
-    with pytest.raises(apass.PropertyError) as caught:
+    with pytest.raises(apass.errors.PropertyError) as caught:
         await Use()({"f": [2, 1]})
     assert ran == [{"f": [1, 2]}]
     assert str(caught.value) == (
@@ -82,7 +82,7 @@ async def test_required_property_is_checked_before_the_pass() -> None:
 
 async def test_message_names_passes_that_ensure_the_property() -> None:
     module_pass("Shorten", ensures=[is_short])
-    with pytest.raises(apass.PropertyError) as caught:
+    with pytest.raises(apass.errors.PropertyError) as caught:
         await module_pass("Use", requires=[is_short])({"f": [1, 2, 3]})
     assert str(caught.value) == (
         "pass 'Use' requires 'test_contracts.short', which the module lacks; run Shorten before it"
@@ -93,7 +93,7 @@ async def test_ensured_property_is_checked_after_the_pass() -> None:
     liar = apass.module_pass(
         lambda mod, ctx: {"f": [2, 1]}, opt_level=0, name="Liar", ensures=["test_contracts.sorted"]
     )
-    with pytest.raises(apass.PropertyError) as caught:
+    with pytest.raises(apass.errors.PropertyError) as caught:
         await liar({"f": [1]})
     assert str(caught.value) == (
         "pass 'Liar' ensures 'test_contracts.sorted', but its result lacks it: 'f' is not sorted"
@@ -103,7 +103,7 @@ async def test_ensured_property_is_checked_after_the_pass() -> None:
 async def test_hooks_see_a_missing_property_as_failure() -> None:
     recording = RecordingInstrument()
     async with PassContext(instruments=[recording]):
-        with pytest.raises(apass.PropertyError):
+        with pytest.raises(apass.errors.PropertyError):
             await module_pass("Use", requires=["test_contracts.sorted"])({"f": [2, 1]})
     assert_trace(
         recording,
@@ -140,12 +140,12 @@ def _one(mod: Module) -> Any:
 
 async def test_check_must_return_true_false_or_text() -> None:
     check = apass.register_property("test_contracts.wrong", _one)
-    with pytest.raises(apass.PropertyError, match="returned 1; return True, False or a text"):
+    with pytest.raises(apass.errors.PropertyError, match="returned 1; return True, False or a text"):
         await module_pass("Use", requires=[check])({})
 
 
 async def test_unknown_property_fails_the_pass() -> None:
-    with pytest.raises(apass.UnknownPropertyError, match=r"did you mean 'test_contracts\.sorted'"):
+    with pytest.raises(apass.errors.UnknownPropertyError, match=r"did you mean 'test_contracts\.sorted'"):
         await module_pass("Use", requires=["test_contracts.sortd"])({})
 
 
@@ -158,7 +158,7 @@ async def test_subclass_keeps_the_contract() -> None:
         def transform(self, mod: Module, ctx: PassContext) -> Module:
             return {**mod}
 
-    with pytest.raises(apass.PropertyError):
+    with pytest.raises(apass.errors.PropertyError):
         await Other()({"f": [2, 1]})
     assert await Other()({"f": [1, 2]}) == {"f": [1, 2]}
 
@@ -172,7 +172,7 @@ def test_contract_cannot_be_set_on_a_pass(key: str, value: object) -> None:
         def transform_module(self, mod: Module, ctx: PassContext) -> Module:
             return mod
 
-    with pytest.raises(apass.PassDefinitionError) as caught:
+    with pytest.raises(apass.errors.PassDefinitionError) as caught:
         Use()
     assert str(caught.value) == (
         f"a pass of class Use sets {key!r} on itself; set it on the class: class Use(..., {key}={value!r})"
@@ -181,7 +181,7 @@ def test_contract_cannot_be_set_on_a_pass(key: str, value: object) -> None:
 
 @pytest.mark.parametrize("key", ["requires", "ensures", "runs_after", "runs_before"])
 def test_list_in_class_body_is_checked(key: str) -> None:
-    with pytest.raises(apass.PassDefinitionError, match=f"^{key} must be a list of .*, got 'ab'; write"):
+    with pytest.raises(apass.errors.PassDefinitionError, match=f"^{key} must be a list of .*, got 'ab'; write"):
         type("Use", (apass.ModulePass,), {key: "ab", "info": apass.PassInfo(0, "Use")})
     made: Any = type("Use", (apass.ModulePass,), {key: ["ab"], "info": apass.PassInfo(0, "Use")})
     assert getattr(made, key) == ("ab",)
@@ -219,7 +219,7 @@ async def test_stored_result_has_passed_the_same_checks(kind: str) -> None:
     for pass_ in (use(ensures=[is_sorted]), use(requires=[is_sorted])):
         for run in (pass_, Sequential([pass_])):
             async with PassContext(store=store):
-                with pytest.raises(apass.PropertyError):
+                with pytest.raises(apass.errors.PropertyError):
                     await run(mod)
 
 
@@ -228,7 +228,7 @@ async def test_result_that_is_no_module_is_reported() -> None:
         return None
 
     none = apass.module_pass(forget, opt_level=0, name="None", ensures=[is_sorted])
-    with pytest.raises(apass.PassResultError, match="pass 'None' returned None"):
+    with pytest.raises(apass.errors.PassResultError, match="pass 'None' returned None"):
         await none({})
 
 
@@ -243,7 +243,7 @@ async def test_result_that_is_no_module_is_reported() -> None:
     ],
 )
 def test_invalid_contract_is_an_error(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(apass.PassDefinitionError) as caught:
+    with pytest.raises(apass.errors.PassDefinitionError) as caught:
         module_pass("P", **options)
     assert str(caught.value) == message
 

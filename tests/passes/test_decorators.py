@@ -13,13 +13,13 @@ from apass import (
     FunctionPass,
     ModulePass,
     PassContext,
-    PassDefinitionError,
     PassInfo,
     PrimFuncPass,
     function_pass,
     module_pass,
     prim_func_pass,
 )
+from apass.errors import PassDefinitionError
 from tests.helpers.recording import FunctionBody, ModuleBody, function_pass_of, module_pass_of
 
 pytestmark = pytest.mark.anyio
@@ -120,7 +120,7 @@ async def test_lambda_coroutine_without_function_result_raises() -> None:
     async def nothing() -> None:
         await checkpoint()
 
-    with pytest.raises(apass.PassResultError, match="pass 'Nothing' returned None for function 'f'"):
+    with pytest.raises(apass.errors.PassResultError, match="pass 'Nothing' returned None for function 'f'"):
         await function_pass_of(lambda func, mod, ctx: nothing(), opt_level=0, name="Nothing")({"f": 1})
 
 

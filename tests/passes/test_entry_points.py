@@ -86,7 +86,7 @@ def test_entry_point_passes_resolve_by_name(installed: Path) -> None:
 def test_entry_point_names_cannot_be_registered_again(installed: Path) -> None:
     code = (
         "try:\n    apass.register_pass('plugin.Step', print)\n"
-        "except apass.PassRegistrationError as error:\n    print(error)\n"
+        "except apass.errors.PassRegistrationError as error:\n    print(error)\n"
     )
     assert "\n".join(output_of(code, installed)) == (
         "a pass named 'plugin.Step' is already registered; call unregister_pass('plugin.Step') first, "
@@ -101,7 +101,7 @@ def test_entry_point_module_may_register_itself(installed: Path) -> None:
 
 @pytest.mark.slow
 def test_unknown_name_error_suggests_entry_points(installed: Path) -> None:
-    code = "try:\n    apass.get_pass('plugin.Setp')\nexcept apass.UnknownPassError as error:\n    print(error)\n"
+    code = "try:\n    apass.get_pass('plugin.Setp')\nexcept apass.errors.UnknownPassError as error:\n    print(error)\n"
     assert output_of(code, installed) == [
         "no pass is registered under the name 'plugin.Setp'; did you mean 'plugin.Step'?"
     ]
@@ -109,7 +109,8 @@ def test_unknown_name_error_suggests_entry_points(installed: Path) -> None:
 
 def test_broken_entry_point_raises_on_use(installed: Path) -> None:
     code = (
-        "try:\n    apass.get_pass('plugin.Missing')\nexcept apass.PassRegistrationError as error:\n    print(error)\n"
+        "try:\n    apass.get_pass('plugin.Missing')\n"
+        "except apass.errors.PassRegistrationError as error:\n    print(error)\n"
     )
     told = (
         "pass 'plugin.Missing' cannot be loaded from the entry point 'plugin:missing': AttributeError: module 'plugin' "

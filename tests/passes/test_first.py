@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import apass
-from apass import First, PassContext, PassTimeoutError, Sequential
+from apass import First, PassContext, Sequential
 from apass.core.changes import CHANGES, ChangeLog
+from apass.errors import PassTimeoutError
 from apass.runner.error_policy import watch_failures
 from apass.testing import RecordingInstrument
 from tests.helpers.combinators import Module, error_of, failing, setting, waiting
@@ -89,7 +90,7 @@ async def test_no_alternative_starts_after_context_deadline(idle_clock: None) ->
 
     log: list[str] = []
     first = First([failing("A", ValueError("wrong")), waiting("Slow", forever), logging_pass(log, "B")])
-    with pytest.raises(apass.BudgetExceededError) as caught:
+    with pytest.raises(apass.errors.BudgetExceededError) as caught:
         async with PassContext(deadline=30):
             await first({"f": 0})
     assert "another alternative raised ValueError: wrong" in caught.value.__notes__

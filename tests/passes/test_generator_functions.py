@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from apass import PassContext, PassDefinitionError, PassInfo, function_pass, module_pass, pass_instrument
+from apass import PassContext, PassInfo, function_pass, module_pass, pass_instrument
+from apass.errors import PassDefinitionError
 from tests.helpers.context_state import state_of
 
 

@@ -269,14 +269,14 @@ async def test_strict_context_finds_unreported_changes() -> None:
     copies()
     async with apass.PassContext(instruments=[RunSettings(strict=True)]):
         assert (await Append("x")(program())).contents["g"] == ["x"]
-        with pytest.raises(apass.PassResultError, match="changed the module, but returned False"):
+        with pytest.raises(apass.errors.PassResultError, match="changed the module, but returned False"):
             await Calls(lie, "Lie")(program())
 
 
 @pytest.mark.parametrize("answer", [None, 1, program()])
 async def test_other_result_than_bool_is_an_error(answer: object) -> None:
     copies()
-    with pytest.raises(apass.PassResultError, match="transform_in_place of pass 'Calls' returned"):
+    with pytest.raises(apass.errors.PassResultError, match="transform_in_place of pass 'Calls' returned"):
         await Calls(lambda private: answer)(program())
 
 
@@ -285,7 +285,7 @@ async def test_result_that_is_awaitable_is_an_error() -> None:
         return checkpoint()
 
     copies()
-    with pytest.raises(apass.PassResultError, match="pass 'Calls'"):
+    with pytest.raises(apass.errors.PassResultError, match="pass 'Calls'"):
         await Calls(forgets_await)(program())
 
 

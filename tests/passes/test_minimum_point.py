@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import apass
-from apass import MinimumPoint, PassContext, PassResultError
+from apass import MinimumPoint, PassContext
 from apass.core.changes import CHANGES, ChangeLog
+from apass.errors import PassResultError
 from tests.helpers.combinators import Module, error_of, stepping, waiting
 
 

@@ -9,7 +9,8 @@ import anyio
 import pytest
 
 import apass
-from apass import ExecutorError, PassContext, PassResultError, PassTimeoutError, module_pass
+from apass import PassContext, module_pass
+from apass.errors import ExecutorError, PassResultError, PassTimeoutError
 from apass.passes.base import ModulePass
 from tests.helpers.recording import module_pass_of
 

@@ -10,7 +10,8 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 import apass
-from apass import FunctionPass, ModulePass, PassContext, PassContextError, PassDefinitionError, Sequential
+from apass import FunctionPass, ModulePass, PassContext, Sequential
+from apass.errors import PassContextError, PassDefinitionError
 from tests.helpers.combinators import Module, error_of, failing
 
 LOG: list[str] = []
@@ -266,7 +267,7 @@ async def test_closing_after_cancellation_has_a_grace(idle_clock: None) -> None:
         return mod
 
     async with PassContext(exit_grace=5):
-        with anyio.move_on_after(1), pytest.raises(apass.PassTimeoutError) as caught:
+        with anyio.move_on_after(1), pytest.raises(apass.errors.PassTimeoutError) as caught:
             await Sequential([Scripted(pauses=100), Wait])({"f": 1})
         assert str(caught.value) == "closing pass 'Scripted' did not end within 5 s of a cancellation"
         assert anyio.current_effective_deadline() == float("inf")
@@ -286,7 +287,7 @@ async def test_deadline_limits_opening() -> None:
 
     async with PassContext(deadline=0.01):
         error = await error_of(Sequential([Double(), Stuck]), {"f": 1})
-    assert isinstance(error, apass.BudgetExceededError)
+    assert isinstance(error, apass.errors.BudgetExceededError)
     assert str(error).startswith("opening pass 'Stuck' ran out of the budget of 0.01 s")
     assert LOG == ["open a", "close a"]
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 import apass
-from apass import If, Pass, PassContext, PassOrderError, Race, Repeat, Sequential, parse_pipeline
+from apass import If, Pass, PassContext, Race, Repeat, Sequential, parse_pipeline
+from apass.errors import PassOrderError
 
 Module = dict[str, int]
 

@@ -81,7 +81,9 @@ def test_print_ir_is_registered_with_its_option() -> None:
 
 @pytest.mark.parametrize("header", [None, 3, ["x"]])
 def test_print_ir_header_must_be_a_string(header: Any) -> None:
-    with pytest.raises(apass.PassDefinitionError, match=r"^the header of PrintIR must be a string, got "):
+    with pytest.raises(apass.errors.PassDefinitionError, match=r"^the header of PrintIR must be a string, got "):
         PrintIR(header)
-    with pytest.raises(apass.PassDefinitionError, match=r"^option 'header' of pass 'PrintIR': expected str, got "):
+    with pytest.raises(
+        apass.errors.PassDefinitionError, match=r"^option 'header' of pass 'PrintIR': expected str, got "
+    ):
         apass.get_pass("PrintIR", header=header)

@@ -512,7 +512,7 @@ async def test_deadline_within_race_is_one_error(kind: str) -> None:
 
     late = function_pass_of(wait) if kind == "function" else module_pass_of(wait_for_module)
     async with PassContext(deadline=0.01):
-        with pytest.raises(apass.BudgetExceededError, match=r"pass 'P' ran out of the budget"):
+        with pytest.raises(apass.errors.BudgetExceededError, match=r"pass 'P' ran out of the budget"):
             await Race([late, late])({"f": 1})
 
 
@@ -522,8 +522,8 @@ async def test_deadline_within_race_names_other_failures() -> None:
         raise ValueError("no")
 
     def exceed(mod: Any, ctx: Any) -> Any:
-        raise apass.BudgetExceededError("too late")
+        raise apass.errors.BudgetExceededError("too late")
 
-    with pytest.raises(apass.BudgetExceededError, match="too late") as caught:
+    with pytest.raises(apass.errors.BudgetExceededError, match="too late") as caught:
         await Race([module_pass_of(fail), module_pass_of(exceed), module_pass_of(exceed)])({"f": 1})
     assert "another alternative raised ValueError: no" in caught.value.__notes__

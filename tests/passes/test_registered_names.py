@@ -164,5 +164,5 @@ async def test_pass_of_registered_pipeline_exceeds_a_deadline() -> None:
     apass.register_pass("test_registered_names.Waiting", lambda: Sequential(passes, name="Waiting"))
     pipeline: apass.Pass[Module] = apass.get_pass("test_registered_names.Waiting")
     apass.unregister_pass("test_registered_names.Waiting")
-    with pytest.raises(apass.BudgetExceededError, match="pass 'Wait' ran out of the budget"):
+    with pytest.raises(apass.errors.BudgetExceededError, match="pass 'Wait' ran out of the budget"):
         await pipeline.run({"f": 1}, ctx=PassContext(deadline=0.05))

@@ -9,18 +9,8 @@ from typing import Any
 import pytest
 
 import apass
-from apass import (
-    Pass,
-    PassContext,
-    PassDefinitionError,
-    PassInfo,
-    PassRegistrationError,
-    UnknownPassError,
-    get_pass,
-    list_passes,
-    register_pass,
-    unregister_pass,
-)
+from apass import Pass, PassContext, PassInfo, get_pass, list_passes, register_pass, unregister_pass
+from apass.errors import PassDefinitionError, PassRegistrationError, UnknownPassError
 from apass.passes.registry import pass_options
 from apass.passes.repeat import Repeat
 from tests.helpers.registering import Double, Mode, Module, Shift, clean_registry, message_of
@@ -248,7 +238,8 @@ def test_factory_must_return_a_pass() -> None:
 def test_own_pass_is_loaded_by_its_name() -> None:
     code = (
         "import sys\n"
-        "from apass import PassRegistrationError, get_pass, list_passes, register_pass, unregister_pass\n"
+        "from apass import get_pass, list_passes, register_pass, unregister_pass\n"
+        "from apass.errors import PassRegistrationError\n"
         "try:\n    register_pass('Race', print)\n"
         "except PassRegistrationError as error:\n    print(str(error).partition(';')[0])\n"
         "print('Race' in list_passes(), 'apass.passes.race' in sys.modules)\n"

@@ -7,15 +7,8 @@ from typing import Any
 import pytest
 
 import apass
-from apass import (
-    Pass,
-    PassContext,
-    PassDefinitionError,
-    PassInfo,
-    Sequential,
-    get_pass,
-    register_pass,
-)
+from apass import Pass, PassContext, PassInfo, Sequential, get_pass, register_pass
+from apass.errors import PassDefinitionError
 from apass.passes.registry import make_pass, pass_documentation, pass_options
 from apass.passes.repeat import Repeat
 from tests.helpers.registering import Double, Module, Shift, clean_registry, message_of
@@ -154,11 +147,11 @@ def test_provided_pass_has_the_given_options(monkeypatch: pytest.MonkeyPatch) ->
         return apass.module_pass(lambda mod, ctx: {**mod, **options}, opt_level=0, name="Provided.Put")
 
     option = inspect.Parameter("x", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=1, annotation=int)
-    put = apass.provide_pass("Provided.Put", options=[option], doc="Put x.")(factory)
+    put = apass.plugins.provide_pass("Provided.Put", options=[option], doc="Put x.")(factory)
     assert pass_documentation("Provided.Put") == "Put x."
     assert dict(pass_options("Provided.Put")) == {"x": option.replace(kind=inspect.Parameter.KEYWORD_ONLY)}
     assert str(apass.get_pass("Provided.Put", x=2)) == str(put(x=2)) == "Provided.Put{x=2}"
-    with pytest.raises(apass.PassDefinitionError, match="no option 'y'; it takes x"):
+    with pytest.raises(apass.errors.PassDefinitionError, match="no option 'y'; it takes x"):
         apass.get_pass("Provided.Put", y=2)
 
 
@@ -177,7 +170,7 @@ def test_provided_pass_describes_itself_when_asked(monkeypatch: pytest.MonkeyPat
     def factory(**options: Any) -> apass.Pass[dict[str, Any]]:
         return apass.module_pass(lambda mod, ctx: {**mod, **options}, opt_level=0, name="Provided.Put")
 
-    apass.provide_pass("Provided.Put", options=options, doc=doc)(factory)
+    apass.plugins.provide_pass("Provided.Put", options=options, doc=doc)(factory)
     assert "Provided.Put" in apass.list_passes()
     assert calls == []
     assert str(apass.get_pass("Provided.Put", x=2)) == "Provided.Put{x=2}"

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import apass
-from apass import PassContext, PipelineCycleError
+from apass import PassContext
+from apass.errors import PipelineCycleError
 from apass.passes.repeat import Repeat
 from apass.testing import RecordingInstrument
 from tests.helpers.combinators import CONTENTS_ALONE, Box, Module, error_of, setting, stepping

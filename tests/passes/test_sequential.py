@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 import apass
-from apass import CyclicRequirementError, PassContext, Sequential, UnknownPassError
+from apass import PassContext, Sequential
+from apass.errors import CyclicRequirementError, UnknownPassError
 from apass.testing import RecordingInstrument
 from tests.helpers.recording import logging_pass, module_pass_of
 

@@ -9,7 +9,8 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 import apass
-from apass import PassContext, PassContextError, module_pass
+from apass import PassContext, module_pass
+from apass.errors import PassContextError
 from tests.helpers.recording import module_pass_of
 
 pytestmark = pytest.mark.anyio
@@ -74,6 +75,6 @@ def test_run_raises_the_error_itself(anyio_backend: str) -> None:
 
 def test_run_rejects_an_unknown_backend() -> None:
     with pytest.raises(
-        apass.MissingExtraError, match="event loop 'curio' is not available; choose one of asyncio, trio"
+        apass.errors.MissingExtraError, match="event loop 'curio' is not available; choose one of asyncio, trio"
     ):
         apass.run(Double, {"f": 1}, backend="curio")

@@ -120,7 +120,7 @@ async def test_pass_enabled_follows_current_context() -> None:
     assert sequential.pass_enabled(Level.info)
     high = PassInfo(opt_level=3, name="High")
     assert not sequential.pass_enabled(high)
-    with pytest.warns(apass.UnmatchedPassNameWarning):
+    with pytest.warns(apass.errors.UnmatchedPassNameWarning):
         async with PassContext(required_pass=["High"], disabled_pass=["Level", "relay.Default"]):
             enabled = [sequential.pass_enabled(info) for info in (high, Level.info, named.info)]
     assert enabled == [True, False, False]

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import apass
-from apass import PassContext, PassResultError, PipelineCycleError, While
+from apass import PassContext, While
 from apass.core.changes import CHANGES, ChangeLog
+from apass.errors import PassResultError, PipelineCycleError
 from tests.helpers.combinators import Module, error_of, stepping, waiting
 
 

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import pytest
 
 import apass
-from apass import PassNotAllowedError, parse_pipeline
+from apass import parse_pipeline
 from apass.core.plugins import all_plugins
+from apass.errors import PassNotAllowedError
 from tests.helpers.pipeline_text import registered
 
 
@@ -92,7 +93,7 @@ def test_rejected_pass_imports_no_plug_in(monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_text_imports_no_module(text: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "hostile.py").write_text("raise RuntimeError('imported')")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    with pytest.raises(apass.PipelineSyntaxError, match="hostile"):
+    with pytest.raises(apass.errors.PipelineSyntaxError, match="hostile"):
         parse_pipeline(text)
 
 
@@ -101,19 +102,20 @@ def reading(path: Path, *, count: int = 1) -> apass.Pass[Any]:
 
 
 def asking(
-    url: Annotated[str, apass.Outside.NETWORK] = "", inner: Annotated[list[str], apass.Outside.CODE] | None = None
+    url: Annotated[str, apass.plugins.Outside.NETWORK] = "",
+    inner: Annotated[list[str], apass.plugins.Outside.CODE] | None = None,
 ) -> apass.Pass[Any]:
     return apass.PrintIR(url)
 
 
 def around(passes: list[apass.Pass[Any]]) -> apass.Pass[Any]:
     result: Any = apass.Sequential(passes)
-    result.outside = apass.Outside.PROGRAMS
+    result.outside = apass.plugins.Outside.PROGRAMS
     made: apass.Pass[Any] = result
     return made
 
 
-@apass.module_pass(opt_level=0, outside=apass.Outside.PROGRAMS)
+@apass.module_pass(opt_level=0, outside=apass.plugins.Outside.PROGRAMS)
 def Compile(mod: Any, ctx: apass.PassContext) -> Any:
     return mod
 
@@ -170,5 +172,7 @@ def test_pattern_of_an_option_is_an_error() -> None:
 
 
 def test_invalid_declaration_is_an_error() -> None:
-    with pytest.raises(apass.PassDefinitionError, match=r"^outside must be a member of apass\.Outside or None"):
+    with pytest.raises(
+        apass.errors.PassDefinitionError, match=r"^outside must be a member of apass\.plugins\.Outside or None"
+    ):
         apass.module_pass(opt_level=0, outside="files")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]

@@ -191,7 +191,7 @@ async def test_pass_without_functions_asks_for_nothing() -> None:
 
 
 async def test_context_needs_a_store() -> None:
-    with pytest.raises(apass.PassContextError, match="the context has no store"):
+    with pytest.raises(apass.errors.PassContextError, match="the context has no store"):
         await explain_cache(Plain, {}, PassContext())
 
 

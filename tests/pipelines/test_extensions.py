@@ -9,23 +9,12 @@ from typing import Any
 import pytest
 
 import apass
-from apass import (
-    JournalError,
-    PassContext,
-    PassDefinitionError,
-    PassRegistrationError,
-    PluginError,
-    Sequential,
-    UnknownPassError,
-    extend_pipeline,
-    get_pass,
-    optimize_all,
-    parse_pipeline,
-    relay,
-)
+from apass import PassContext, Sequential, get_pass, optimize_all, parse_pipeline, relay
 from apass.core import pipeline_extensions
 from apass.core.plugins import all_plugins
+from apass.errors import JournalError, PassDefinitionError, PassRegistrationError, PluginError, UnknownPassError
 from apass.executors.pickling import dumps, loads
+from apass.plugins import extend_pipeline
 from apass.stores import MemoryStore
 
 Module = dict[str, str]
@@ -268,13 +257,13 @@ def first() -> Iterator[str]:
 @pytest.mark.parametrize("use", [get_pass, parse_pipeline, partial(apass.run, mod={})])
 def test_forbidden_order_names_the_extension(use: Callable[[str], Any], first: str) -> None:
     extend_pipeline("ext.Default", first, after="ext.C")
-    with pytest.raises(apass.PassOrderError, match=f"; the pipeline has passes added by {FILE}"):
+    with pytest.raises(apass.errors.PassOrderError, match=f"; the pipeline has passes added by {FILE}"):
         use("ext.Default")
 
 
 def test_forbidden_order_inside_of_extension(first: str) -> None:
     extend_pipeline("ext.Default", f"ext.A,{first}")
-    with pytest.raises(apass.PassOrderError, match=f"the extension of .* by {FILE} .* cannot be applied: pass"):
+    with pytest.raises(apass.errors.PassOrderError, match=f"the extension of .* by {FILE} .* cannot be applied: pass"):
         get_pass("ext.Default")
 
 
@@ -310,7 +299,7 @@ def test_unknown_pipeline_is_an_error() -> None:
 )
 def test_extension_rejects_wrong_arguments(arguments: Any) -> None:
     with pytest.raises(PassRegistrationError, match="of an extension must be"):
-        apass.PipelineExtension(*arguments)
+        apass.plugins.PipelineExtension(*arguments)
 
 
 @pytest.fixture
@@ -328,7 +317,7 @@ def install(folder: Path, package: str, code: str, point: str = "") -> None:
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(f"[apass.pipeline_extensions]\n{point or package} = {package}:EXTENSIONS\n")
-    (folder / f"{package}.py").write_text(f"from apass import PipelineExtension as E\nEXTENSIONS = {code}\n")
+    (folder / f"{package}.py").write_text(f"from apass.plugins import PipelineExtension as E\nEXTENSIONS = {code}\n")
 
 
 def test_packages_extend_in_order_of_names(packages: Path) -> None:
@@ -370,8 +359,12 @@ def test_mistake_of_package_names_it(packages: Path, package: str, code: str, me
 @pytest.mark.parametrize(
     ("package", "code", "message"),
     [
-        ("ext_five", "3", "'ext_five:EXTENSIONS' of ext_five 1.0: TypeError: it names 3, expected an apass.PipelineEx"),
-        ("ext_six", "[E('a', 'b'), 'c']", "it names 'c', expected an apass.PipelineExtension or a list of these"),
+        ("ext_five", "3", "'ext_five:EXTENSIONS' of ext_five 1.0: TypeError: it names 3, expected an apass.pl"),
+        (
+            "ext_six",
+            "[E('a', 'b'), 'c']",
+            "it names 'c', expected an apass.plugins.PipelineExtension or a list of these",
+        ),
         ("ext_seven", "1 / 0", "ZeroDivisionError: division by zero; fix or uninstall ext_seven 1.0"),
         ("ext_ten", "None\nimport no_such_module", "No module named 'no_such_module'; fix or uninstall ext_ten 1.0"),
     ],
@@ -379,7 +372,7 @@ def test_mistake_of_package_names_it(packages: Path, package: str, code: str, me
 def test_broken_package_leaves_pipelines_usable(packages: Path, package: str, code: str, message: str) -> None:
     install(packages, "ext_eleven", "E('ext.Default', 'ext.X')")
     install(packages, package, code)
-    with pytest.warns(apass.PluginWarning) as caught:
+    with pytest.warns(apass.errors.PluginWarning) as caught:
         assert order() == "ABBCX"
     assert message in str(caught[0].message)
     assert order("ext.A") == "A"

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import apass
-from apass import Pass, PipelineSyntaxError, Sequential
+from apass import Pass, Sequential
+from apass.errors import PipelineSyntaxError
 from apass.passes.conditional import If
 from apass.passes.first import First
 from apass.passes.minimum_point import MinimumPoint
@@ -276,11 +277,11 @@ def test_string_is_quoted_as_in_json(text: str) -> None:
 
 def weigh(weights: dict[str, int], extra: Mapping[int, list[float]] | None = None) -> apass.Pass[Any]:
     if "none" in weights:
-        error = apass.PassDefinitionError("a weight of nothing")
+        error = apass.errors.PassDefinitionError("a weight of nothing")
         error.option = "weights"
         raise error
     if extra == {}:
-        raise apass.PassDefinitionError("nothing extra")
+        raise apass.errors.PassDefinitionError("nothing extra")
     return apass.module_pass(lambda mod, ctx: mod, opt_level=0, name="Weigh")
 
 
@@ -344,7 +345,7 @@ def test_text_of_a_pipeline_created_in_python() -> None:
     ],
 )
 def test_mapping_error_position_is_shown(text: str, message: str, rest: str) -> None:
-    with pytest.raises(apass.PipelineSyntaxError) as caught:
+    with pytest.raises(apass.errors.PipelineSyntaxError) as caught:
         parse_pipeline(text)
     assert message in str(caught.value)
     assert text[caught.value.position :] == rest

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 import apass
-from apass import PassDefinitionError, PipelineSyntaxError, UnknownPassError, get_pass, parse_pipeline
+from apass import get_pass, parse_pipeline
+from apass.errors import PassDefinitionError, PipelineSyntaxError, UnknownPassError
 from apass.passes.conditional import If
 from apass.passes.race import Race
 from apass.passes.repeat import Repeat
@@ -112,7 +113,7 @@ def test_unregistered_pass_raises() -> None:
 
 
 def test_unknown_pass_error_has_two_types() -> None:
-    for error in (apass.UnknownPassError, PipelineSyntaxError, LookupError, ValueError):
+    for error in (apass.errors.UnknownPassError, PipelineSyntaxError, LookupError, ValueError):
         with pytest.raises(error):
             parse_pipeline("FoldConstnat")
 
@@ -331,7 +332,7 @@ def test_forbidden_order_is_an_order_error(text: str) -> None:
         return mod
 
     try:
-        with pytest.raises(apass.PassOrderError, match="pass 'Late' must run after 'Tune'"):
+        with pytest.raises(apass.errors.PassOrderError, match="pass 'Late' must run after 'Tune'"):
             parse_pipeline(text)
     finally:
         apass.unregister_pass(Late.info.name)

@@ -98,7 +98,7 @@ def ran(pass_: apass.Pass[Any], names: Sequence[str], disabled: Iterable[str], l
     context = apass.PassContext(level, required_pass=names, disabled_pass=disabled, instruments=[paths])
     try:
         apass.run(pass_, {"f": 1}, context=context)
-    except apass.CyclicRequirementError as error:
+    except apass.errors.CyclicRequirementError as error:
         return str(error)
     return paths.found
 
@@ -107,12 +107,12 @@ def planned(pass_: apass.Pass[Any], names: Sequence[str], disabled: Iterable[str
     """Return the passes that the plan says to run, or the error of it."""
     try:
         return list(plan(pass_, apass.PassContext(level, required_pass=names, disabled_pass=disabled)).running())
-    except apass.CyclicRequirementError as error:
+    except apass.errors.CyclicRequirementError as error:
         return str(error)
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::apass.UnmatchedPassNameWarning")
+@pytest.mark.filterwarnings("ignore::apass.errors.UnmatchedPassNameWarning")
 @given(PIPELINES, TABLES, st.lists(st.sampled_from(NAMES)), st.lists(st.sampled_from(NAMES)), LEVELS)
 @settings(max_examples=amount(100))
 def test_plan_matches_the_run(
@@ -226,9 +226,9 @@ def test_deciding_instruments_are_named() -> None:
 
 def test_plan_raises_for_invalid_requirements() -> None:
     cycle = [("R0", Leaf("R0", 0, ("R1",))), ("R1", Leaf("R1", 0, ("R0",)))]
-    with registered(cycle), pytest.raises(apass.CyclicRequirementError, match="cycle: R1 > R0 > R1; remove one"):
+    with registered(cycle), pytest.raises(apass.errors.CyclicRequirementError, match="cycle: R1 > R0 > R1; remove one"):
         plan(apass.Sequential([Leaf("A", 0, ("R1",)).make()]))
-    with pytest.raises(apass.UnknownPassError, match="no pass is registered under the name 'Nowhere'"):
+    with pytest.raises(apass.errors.UnknownPassError, match="no pass is registered under the name 'Nowhere'"):
         plan(apass.Sequential([Leaf("A", 0, ("Nowhere",)).make()]))
 
 

@@ -85,7 +85,7 @@ def test_resuming_anywhere_gives_the_full_result(text: str, start: int, data: st
     mod = {"f": start, "g": 2 * start + 1}
     try:
         whole = apass.run(pipeline, mod, context=apass.PassContext(instruments=[keeper]))
-    except apass.PipelineCycleError:
+    except apass.errors.PipelineCycleError:
         return
     position = data.draw(st.sampled_from(sorted(keeper.kept)))
     rest = rest_of(pipeline, Position.parse(position), apass.PassContext())
@@ -121,7 +121,7 @@ def test_resuming_anywhere_gives_the_full_result(text: str, start: int, data: st
 )
 def test_resume_error_gives_the_reason(position: str, message: str) -> None:
     pipeline: apass.Pass[Module] = parse_pipeline("resume.Add,Race(resume.Add,resume.Add)")
-    with pytest.raises(apass.ResumeError) as caught:
+    with pytest.raises(apass.errors.ResumeError) as caught:
         rest_of(pipeline, Position.parse(position), apass.PassContext())
     assert str(caught.value) == message
 

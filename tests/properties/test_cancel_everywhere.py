@@ -12,7 +12,8 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 import apass
-from apass import PassContext, PassInfo, PassTimeoutError, Sequential, current_run, function_pass, module_pass
+from apass import PassContext, PassInfo, Sequential, current_run, function_pass, module_pass
+from apass.errors import PassTimeoutError
 from tests.helpers.context_state import state_of
 
 pytestmark = pytest.mark.anyio

@@ -7,7 +7,8 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 import apass
-from apass import PassContext, PassInfo, PassWork
+from apass import PassContext, PassInfo
+from apass.instruments import PassWork
 from apass.stores import MemoryStore
 
 pytestmark = pytest.mark.anyio
@@ -91,7 +92,7 @@ async def test_result_must_be_module() -> None:
     for result, message in ((None, "run_around_pass of instrument 'Around' returned None"), (3, "no module")):
         results.append(result)
         async with PassContext(instruments=[Around(hook)]):
-            with pytest.raises(apass.PassResultError, match=message):
+            with pytest.raises(apass.errors.PassResultError, match=message):
                 await Add()({"f": 1})
 
 

@@ -10,10 +10,11 @@ from typing import Any
 import anyio
 import pytest
 
-from apass import PassCancelledError, PassContext, PassTimeoutError, Sequential, function_pass, module_pass
+from apass import PassContext, Sequential, function_pass, module_pass
 from apass.core.context import limited_to
 from apass.core.deadline import TimeLimit
 from apass.core.places import place_of_error
+from apass.errors import PassCancelledError, PassTimeoutError
 from apass.runner.busy_passes import BusyPasses, running_code
 
 pytestmark = [

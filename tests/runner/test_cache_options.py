@@ -80,7 +80,7 @@ async def test_pass_returning_none_raises_and_is_not_cached() -> None:
     store = MemoryStore()
     async with PassContext(store=store):
         for pass_ in (Forgetful, ForgetfulBody):
-            with pytest.raises(apass.PassResultError, match=r"Forgetful(Body)?' returned None"):
+            with pytest.raises(apass.errors.PassResultError, match=r"Forgetful(Body)?' returned None"):
                 await pass_({"f": 1})
     assert (await store.info()).entries == 0
 
@@ -91,7 +91,10 @@ async def test_cached_pass_is_cancelled_when_budget_ends() -> None:
         await anyio.sleep_forever()
         return mod
 
-    with anyio.fail_after(60), pytest.raises(apass.BudgetExceededError, match="pass 'Hang' ran out of the budget"):
+    with (
+        anyio.fail_after(60),
+        pytest.raises(apass.errors.BudgetExceededError, match="pass 'Hang' ran out of the budget"),
+    ):
         async with PassContext(store=MemoryStore(), deadline=0.05):
             await Hang({"f": 1})
 

@@ -11,7 +11,8 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 import apass
-from apass import DiagnosticLevel, PassContext, PassTimeoutError, Sequential, function_pass, module_pass
+from apass import DiagnosticLevel, PassContext, Sequential, function_pass, module_pass
+from apass.errors import PassTimeoutError
 from tests.helpers.context_state import state_of
 from tests.helpers.recording import FunctionBody, function_pass_of
 

@@ -8,7 +8,8 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 import apass
-from apass import If, PassContext, PassResultError, Race
+from apass import If, PassContext, Race
+from apass.errors import PassResultError
 from apass.stores import MemoryStore
 from tests.helpers.recording import function_pass_of, module_pass_of
 

@@ -169,7 +169,7 @@ async def test_next_context_reads_persistent_analyses() -> None:
         async with ctx:
             assert await ctx.get(Letters, "aab") == {"a": 2, "b": 1}
     assert (computed, ctx.analyses.counts["stored"]) == (["aab"], 1)
-    with pytest.raises(apass.AnalysisError, match="the result of Broken cannot be written to a store"):
+    with pytest.raises(apass.errors.AnalysisError, match="the result of Broken cannot be written to a store"):
         await ctx.get(Broken, "x")
 
 
@@ -282,7 +282,7 @@ async def test_results_depend_on_rounds_of_repeat() -> None:
     async with PassContext(store=MemoryStore()):
         for times in (2, 3):
             assert await apass.Repeat([Count], times=times)({"f": 0}) == {"f": times}
-        with pytest.raises(apass.PipelineCycleError, match="did not converge: round 3"):
+        with pytest.raises(apass.errors.PipelineCycleError, match="did not converge: round 3"):
             await apass.Repeat([Count], times=3, strict=True)({"f": 0})
 
 
@@ -312,7 +312,9 @@ def test_persistent_analysis_without_name_raises() -> None:
     declare: Any = apass.analysis(persistent=True)
     unnamed: list[Any] = [lambda func: 1, functools.partial(len)]  # pyright: ignore[reportUnknownLambdaType]
     for function in unnamed:
-        with pytest.raises(apass.PassDefinitionError, match=r"a persistent analysis needs a name; pass name=... for"):
+        with pytest.raises(
+            apass.errors.PassDefinitionError, match=r"a persistent analysis needs a name; pass name=... for"
+        ):
             declare(function)
     first, second = (apass.analysis(name=name, persistent=True)(functools.partial(len)) for name in ("One", "Other"))
     assert first.key != second.key

@@ -519,7 +519,7 @@ async def test_executor_of_threads_runs_bodies() -> None:
 
 async def test_store_is_closed_if_pipeline_is_invalid() -> None:
     store = MemoryJobStore()
-    with pytest.raises(apass.PipelineSyntaxError):
+    with pytest.raises(apass.errors.PipelineSyntaxError):
         await Optimizer({"bad": "no such pass("}, store=store).__aenter__()
     with pytest.raises(TypeError, match="pipeline 'bad'"):
         Optimizer({"bad": 3})  # type: ignore[dict-item]

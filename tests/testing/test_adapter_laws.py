@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from apass import BaseAdapter, VerifyError
 from apass.adapters.mapping import ADAPTER, DictAdapter
+from apass.errors import VerifyError
+from apass.plugins import BaseAdapter
 from apass.testing import check_adapter
 from apass.util.delta_debugging import Shrinking
 

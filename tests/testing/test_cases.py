@@ -137,7 +137,7 @@ def test_wrong_options_are_reported(option: str, error: type[Exception], message
 
 def test_missing_filecheck_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "filecheck.matcher", None)
-    with pytest.raises(apass.MissingExtraError, match=r"pip install 'apass\[testing\]'"):
+    with pytest.raises(apass.errors.MissingExtraError, match=r"pip install 'apass\[testing\]'"):
         read_run_lines(write(tmp_path, MODEL, "model.relay"))[0].check()
 
 

@@ -69,7 +69,7 @@ async def test_deadline_of_context_follows_idle_clock() -> None:
         await anyio.sleep(HOUR)
         return mod
 
-    with pytest.raises(apass.BudgetExceededError):
+    with pytest.raises(apass.errors.BudgetExceededError):
         async with apass.PassContext(deadline=HOUR / 2):
             await apass.module_pass(work, opt_level=0, name="Work")({})
 
@@ -78,7 +78,7 @@ def test_idle_clock_names_the_known_backends(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(ValueError, match="must be 'asyncio' or 'trio', got 'curio'"), idle_clock("curio"):
         pass
     monkeypatch.setitem(sys.modules, "trio.testing", None)
-    with pytest.raises(apass.MissingExtraError, match=r"pip install 'apass\[trio\]'"), idle_clock("trio"):
+    with pytest.raises(apass.errors.MissingExtraError, match=r"pip install 'apass\[trio\]'"), idle_clock("trio"):
         pass
 
 

@@ -189,5 +189,5 @@ def test_modules_must_be_a_collection() -> None:
 
 @pytest.mark.anyio
 async def test_check_pass_refuses_async_tests() -> None:
-    with pytest.raises(apass.PassContextError, match="call it from a plain test"):
+    with pytest.raises(apass.errors.PassContextError, match="call it from a plain test"):
         check_pass(Halve, MODULES)

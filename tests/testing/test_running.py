@@ -54,9 +54,11 @@ def test_config_reaches_the_pass() -> None:
 
 @pytest.mark.anyio
 async def test_run_pass_refuses_async_tests() -> None:
-    with pytest.raises(apass.PassContextError, match=r"write `await apass.parse_pipeline\(text\)\(mod\)` instead"):
+    with pytest.raises(
+        apass.errors.PassContextError, match=r"write `await apass.parse_pipeline\(text\)\(mod\)` instead"
+    ):
         run_pass("Sequential", {"f": "x"})
-    with pytest.raises(apass.PassContextError, match="write `await pass_"):
+    with pytest.raises(apass.errors.PassContextError, match="write `await pass_"):
         run_pass(DropZero, {})
 
 
@@ -109,7 +111,7 @@ def test_changed_order_of_functions_is_named() -> None:
 
 
 def test_unknown_suffix_lists_the_known_ones() -> None:
-    with pytest.raises(apass.AdapterError, match=r"no plug-in reads '\.txt' files; expected one of .*\.relay"):
+    with pytest.raises(apass.errors.AdapterError, match=r"no plug-in reads '\.txt' files; expected one of .*\.relay"):
         parse_module("", ".txt")
 
 

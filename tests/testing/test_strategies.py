@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import Phase, find, given, settings
 
-from apass import AdapterError, MissingExtraError
 from apass.adapters.mapping import ADAPTER, DictAdapter
+from apass.errors import AdapterError, MissingExtraError
 from apass.relay.ir.module import IRModule
 from apass.testing.strategies import modules
 from apass.util.delta_debugging import Shrinking

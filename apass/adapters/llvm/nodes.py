@@ -1,4 +1,4 @@
-"""The `apass.Node` values of LLVM functions, and artificial debug locations.
+"""The `Node` values of LLVM functions, and artificial debug locations.
 
 Nothing here calls LLVM: the instructions are read from the text.
 """

@@ -9,11 +9,11 @@ from apass.adapters.mlir.catalogue import ROOT, option_pairs
 from apass.adapters.mlir.module import MLIRModule
 from apass.core.context import PassContext
 from apass.core.info import PassInfo
+from apass.core.outside import Outside
 from apass.errors import AdapterError, PassDefinitionError, UnknownPassError
 from apass.passes.base import ModulePass, Pass
 from apass.passes.registry import get_pass, pass_options
 from apass.passes.sequential import Sequential
-from apass.plugins import Outside
 
 __all__ = ["RunReproducer", "has_balanced_braces", "parse_mlir_pipeline", "read_mlir_reproducer"]
 

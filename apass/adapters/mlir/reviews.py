@@ -7,7 +7,7 @@ It was read in the sources of LLVM 22. An option that is text and is not listed 
 from collections.abc import Mapping
 from typing import Final
 
-from apass.plugins import Outside
+from apass.core.outside import Outside
 
 __all__ = ["HARMLESS", "OPTIONS", "PASSES", "reviews_of"]
 

@@ -1,4 +1,4 @@
-"""The `apass.Node` values of ONNX graphs, and artificial locations."""
+"""The `apass.plugins.Node` values of ONNX graphs, and artificial locations."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""The `apass.Node` values of Relax bindings and TIR blocks, and artificial spans."""
+"""The `Node` values of Relax bindings and TIR blocks, and artificial spans."""
 
 from collections import Counter
 from collections.abc import Iterator

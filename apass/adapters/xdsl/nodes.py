@@ -1,4 +1,4 @@
-"""The operations of xDSL functions, for `apass.Node`, and artificial locations."""
+"""The operations of xDSL functions, for `Node`, and artificial locations."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping

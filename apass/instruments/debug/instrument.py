@@ -95,7 +95,7 @@ class DebugInstrument:
     ...     return func
     >>> try:
     ...     apass.run(Forget, {"f": 8}, context=apass.PassContext(instruments=[DebugInstrument()]))
-    ... except apass.DebugError as error:
+    ... except apass.errors.DebugError as error:
     ...     print(str(error).partition(", at")[0])
     pass 'Forget', function 'f' did not await the coroutine 'sleep'
 

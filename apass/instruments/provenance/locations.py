@@ -72,7 +72,8 @@ class LocationCheckInstrument(Displayed):
     """Finds the passes that lose or invent source locations, as LLVM's debugify does.
 
     Around each pass that changed a function, the nodes before and after are compared. To check all nodes, give each a
-    location first: `apass.with_locations(mod)`. Which node is which is partly a heuristic; see `ProvenanceInstrument`.
+    location first: `apass.plugins.with_locations(mod)`. Which node is which is partly a heuristic; see
+    `ProvenanceInstrument`.
 
     A function that a pass adds is not compared: its nodes may have moved from others.
 
@@ -84,7 +85,7 @@ class LocationCheckInstrument(Displayed):
     >>> mod = relay.IRModule.from_expr(relay.Function([], relay.exp(relay.const(1.0))))
     >>> check = LocationCheckInstrument()
     >>> context = apass.PassContext(instruments=[check])
-    >>> _ = apass.run(Double, apass.with_locations(mod), context=context)
+    >>> _ = apass.run(Double, apass.plugins.with_locations(mod), context=context)
     >>> print(check.render())
     0:Double in main: made without location add#0
 

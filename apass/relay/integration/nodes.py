@@ -1,4 +1,4 @@
-"""The nodes of Relay functions, for `apass.Node`, and artificial spans."""
+"""The nodes of Relay functions, for `apass.plugins.Node`, and artificial spans."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -78,7 +78,7 @@ def test_module_converts_from_and_to_llvmlite() -> None:
 
 def test_passes_name_the_way_from_llvmlite() -> None:
     ref = module("sum").to_llvm()
-    with pytest.raises(apass.AdapterError, match=r"Module\.from_llvm\(mod\)"):
+    with pytest.raises(apass.errors.AdapterError, match=r"Module\.from_llvm\(mod\)"):
         apass.run(apass.get_pass("llvm.O1"), ref)
 
 
@@ -91,19 +91,19 @@ def test_passes_name_the_way_from_llvmlite() -> None:
     ],
 )
 def test_parse_errors_have_line_and_column(text: str, message: str) -> None:
-    with pytest.raises(apass.AdapterError, match=message):
+    with pytest.raises(apass.errors.AdapterError, match=message):
         Module.parse(text)
 
 
 def test_invalid_modules_raise_verify_errors() -> None:
-    with pytest.raises(apass.VerifyError, match="Instruction does not dominate all uses"):
+    with pytest.raises(apass.errors.VerifyError, match="Instruction does not dominate all uses"):
         Module.parse("define i32 @f() {\n %a = add i32 %b, 1\n %b = add i32 %a, 1\n ret i32 %b\n}")
 
 
 def test_unknown_triples_are_errors() -> None:
     mod = Module.parse('target triple = "foo-bar"\ndefine void @f() {\n ret void\n}')
     for name in ("llvm.O2", "llvm.SROA"):
-        with pytest.raises(apass.AdapterError, match="no target for the triple 'foo-bar'"):
+        with pytest.raises(apass.errors.AdapterError, match="no target for the triple 'foo-bar'"):
             apass.run(apass.get_pass(name), mod)
 
 
@@ -114,5 +114,7 @@ def test_function_with_another_definition_is_inserted() -> None:
     result = ADAPTER.replace(mod, {"twice": changed})
     assert "add i64 %s, 5" in result.text
     assert result.functions["sum"].text == mod.functions["sum"].text
-    with pytest.raises(apass.AdapterError, match="expected the text of the definition of @twice, got that of @sum"):
+    with pytest.raises(
+        apass.errors.AdapterError, match="expected the text of the definition of @twice, got that of @sum"
+    ):
         func.with_definition(mod.functions["sum"].definition)

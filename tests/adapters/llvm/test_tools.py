@@ -55,7 +55,7 @@ def test_damaged_files_are_errors(tmp_path: Path) -> None:
         path.write_bytes(damaged if seed % 2 else damaged[: generator.randrange(4, len(data))])
         try:
             load_module(path)
-        except (apass.AdapterError, apass.VerifyError) as error:
+        except (apass.errors.AdapterError, apass.errors.VerifyError) as error:
             assert "LLVM" in str(error)  # noqa: PT017  some changes do no damage
 
 
@@ -63,13 +63,15 @@ def test_damaged_files_are_errors(tmp_path: Path) -> None:
 def test_files_that_crash_llvm_are_errors(tmp_path: Path) -> None:
     path = tmp_path / "m.ll"
     path.write_text("@g = external global " + "[1 x " * 100_000 + "i8" + "]" * 100_000)
-    with pytest.raises(apass.AdapterError, match="LLVM crashed when it read"):
+    with pytest.raises(apass.errors.AdapterError, match="LLVM crashed when it read"):
         load_module(path)
     path.write_bytes(b"; \xff")
-    with pytest.raises(apass.AdapterError, match=r"neither text in UTF-8 \('utf-8' codec can't decode byte 0xff"):
+    with pytest.raises(
+        apass.errors.AdapterError, match=r"neither text in UTF-8 \('utf-8' codec can't decode byte 0xff"
+    ):
         load_module(str(path))
     path.write_text("\n\ndefine i32 @f( {")
-    with pytest.raises(apass.AdapterError, match="line 3, column 17: expected type"):
+    with pytest.raises(apass.errors.AdapterError, match="line 3, column 17: expected type"):
         load_module(path)
 
 
@@ -105,7 +107,7 @@ async def test_invalid_module_is_refused_and_reduced(tmp_path: Path) -> None:
     func = mod.functions["f"]
     broken = mod.with_functions({"f": func.with_definition(func.definition.replace("  ret", f"{INVALID}  ret"))})
     pass_: apass.Pass[Module] = apass.get_pass("llvm.InstCombine")
-    with pytest.raises(apass.VerifyError, match="does not dominate all uses"):
+    with pytest.raises(apass.errors.VerifyError, match="does not dominate all uses"):
         async with PassContext(instruments=[ReproducerInstrument(tmp_path)]):
             await pass_(broken)
     (folder,) = reproducers(tmp_path)

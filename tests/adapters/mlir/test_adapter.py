@@ -30,7 +30,7 @@ def test_replace_changes_one_function() -> None:
     assert ADAPTER.get(result, "f") == ADAPTER.get(mod, "f")
     assert result.text.startswith("// Two functions")
     assert mod.text == CALLS
-    with pytest.raises(apass.AdapterError, match="the update of function 'f' is named 'g'; keep the name"):
+    with pytest.raises(apass.errors.AdapterError, match="the update of function 'f' is named 'g'; keep the name"):
         ADAPTER.replace(mod, {"f": func})
 
 
@@ -58,7 +58,7 @@ def test_skip_mark_is_an_attribute(mark: str, skips: bool) -> None:
 def test_verify_names_the_line() -> None:
     ADAPTER.verify(MLIRModule(CALLS))
     with pytest.raises(
-        apass.VerifyError, match=r"not a valid MLIR module: mlir-opt.*: .*\n  at model.mlir:2:3\n  oops"
+        apass.errors.VerifyError, match=r"not a valid MLIR module: mlir-opt.*: .*\n  at model.mlir:2:3\n  oops"
     ):
         ADAPTER.verify(MLIRModule("func.func @f() {\n  oops\n}", "model.mlir"))
 
@@ -69,10 +69,10 @@ def test_bytecode_is_read_and_written() -> None:
     data = module_to_bytecode(many_functions(2))
     assert data.startswith(b"ML\xefR")
     assert list(module_from_bytes(data).functions) == ["f0", "f1"]
-    with pytest.raises(apass.AdapterError):
+    with pytest.raises(apass.errors.AdapterError):
         module_from_bytes(data[:40], "broken.mlirbc")
 
 
 def test_other_bytes_are_rejected() -> None:
-    with pytest.raises(apass.AdapterError, match=r"m\.mlir is neither MLIR text in UTF-8 nor MLIR bytecode"):
+    with pytest.raises(apass.errors.AdapterError, match=r"m\.mlir is neither MLIR text in UTF-8 nor MLIR bytecode"):
         module_from_bytes(b"\xff\xfe", "m.mlir")

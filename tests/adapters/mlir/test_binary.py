@@ -24,7 +24,9 @@ def test_variable_names_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("APASS_MLIR_OPT", str(path))
     assert find_mlir_opt() == path
     monkeypatch.setenv("APASS_MLIR_OPT", "no-such-program")
-    with pytest.raises(apass.MissingExtraError, match="APASS_MLIR_OPT names 'no-such-program', which is not a program"):
+    with pytest.raises(
+        apass.errors.MissingExtraError, match="APASS_MLIR_OPT names 'no-such-program', which is not a program"
+    ):
         find_mlir_opt()
 
 
@@ -32,7 +34,7 @@ def test_newest_versioned_program_is_found(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.delenv("APASS_MLIR_OPT", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("apass.adapters.mlir.binary._FOLDERS", (str(tmp_path / "lib"),))
-    with pytest.raises(apass.MissingExtraError, match="apt install mlir-22-tools"):
+    with pytest.raises(apass.errors.MissingExtraError, match="apt install mlir-22-tools"):
         find_mlir_opt()
     (tmp_path / "lib/llvm-100/bin").mkdir(parents=True)
     for name in ("mlir-opt-9", "mlir-opt-22", "mlir-opt-old"):
@@ -75,7 +77,7 @@ def test_failure_shows_first_error_with_its_line() -> None:
     request = Request(Path("/bin/mlir-opt"), (), b"module {\n  oops\n}")
     printed = "<stdin>:2:3: error: unknown\n  oops\n  ^\n<stdin>:1:1: note: in here\n"
     error = failure(Answer(b"", 1, printed), request, "")
-    assert isinstance(error, apass.AdapterError)
+    assert isinstance(error, apass.errors.AdapterError)
     assert str(error) == "mlir-opt: unknown\n  at <module>:2:3\n  oops\n  note: in here"
     assert str(failure(Answer(b"", 1, ""), request, "")) == "mlir-opt failed with exit status 1: it printed nothing"
 
@@ -84,7 +86,7 @@ def test_crash_shows_reason_and_functions() -> None:
     dump = "PLEASE submit a bug\nStack dump:\n0.\tProgram\n #0 0x00007f457acb8786 mlir::Pass::run(int) (/lib/x+0x3)\n"
     answer = Answer(b"", -11, "Assertion `a' failed.\n" + dump)
     error = failure(answer, Request(Path("/bin/mlir-opt"), (), b""), "")
-    assert isinstance(error, apass.HelperError)
+    assert isinstance(error, apass.errors.HelperError)
     assert str(error) == "mlir-opt crashed (SIGSEGV)\n  Assertion `a' failed.\n  in mlir::Pass::run"
     assert "(SIGABRT)" in str(failure(Answer(b"", 134, ""), Request(Path("x"), (), b""), ""))
 
@@ -94,9 +96,9 @@ def test_crash_shows_reason_and_functions() -> None:
 async def test_slow_process_is_killed(tmp_path: Path) -> None:
     # The limit is far below the sleep, and far above the time of a start.
     request = Request(script("sleep 600", tmp_path / "slow-opt"), (), b"", time_limit=0.3)
-    with pytest.raises(apass.HelperError, match=r"slow-opt took longer than its time limit, 0\.3 s"):
+    with pytest.raises(apass.errors.HelperError, match=r"slow-opt took longer than its time limit, 0\.3 s"):
         await run_request(request)
-    with pytest.raises(apass.HelperError, match="took longer"):
+    with pytest.raises(apass.errors.HelperError, match="took longer"):
         run_now(request)
 
 
@@ -104,9 +106,9 @@ async def test_slow_process_is_killed(tmp_path: Path) -> None:
 @pytest.mark.anyio
 async def test_program_that_cannot_start_is_an_error(tmp_path: Path) -> None:
     request = Request(tmp_path, (), b"")
-    with pytest.raises(apass.AdapterError, match="cannot be started: Permission denied; set APASS_MLIR_OPT"):
+    with pytest.raises(apass.errors.AdapterError, match="cannot be started: Permission denied; set APASS_MLIR_OPT"):
         await run_request(request)
-    with pytest.raises(apass.AdapterError, match="cannot be started"):
+    with pytest.raises(apass.errors.AdapterError, match="cannot be started"):
         run_now(request)
 
 

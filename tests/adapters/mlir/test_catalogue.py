@@ -76,5 +76,5 @@ def test_catalogue_is_kept_until_the_program_changes(tmp_path: Path, monkeypatch
 @pytest.mark.process
 def test_other_program_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(apass.AdapterError, match="lists no passes with --help; set APASS_MLIR_OPT"):
+    with pytest.raises(apass.errors.AdapterError, match="lists no passes with --help; set APASS_MLIR_OPT"):
         catalogue_of(script("echo hello", tmp_path / "mlir-opt"))

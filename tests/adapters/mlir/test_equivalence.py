@@ -2,9 +2,9 @@
 
 import pytest
 
-from apass import Proof
 from apass.adapters.mlir import MLIRModule
 from apass.adapters.mlir.equivalence import prove_equal
+from apass.plugins import Proof
 from tests.helpers.mlir_modules import NEEDS_MLIR
 
 pytestmark = [NEEDS_MLIR, pytest.mark.process, pytest.mark.anyio]

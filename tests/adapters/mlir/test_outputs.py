@@ -44,7 +44,7 @@ async def test_passes_keep_outputs(pipeline: str) -> None:
     mod = MLIRModule(NUMBERS)
     result = await apass.parse_pipeline(pipeline)(mod)
     comparison = await compare_outputs(mod, result)
-    assert comparison == apass.Comparison(False, "outputs equal: 2 of 4 functions, 4 inputs each")
+    assert comparison == apass.plugins.Comparison(False, "outputs equal: 2 of 4 functions, 4 inputs each")
 
 
 @pytest.mark.parametrize(

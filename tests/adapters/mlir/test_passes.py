@@ -87,20 +87,20 @@ async def test_other_texts_are_no_locations(text: str) -> None:
 @pytest.mark.anyio
 async def test_program_that_writes_nothing_is_an_error(tmp_path: Path) -> None:
     silent = MLIRPass(script("exit 0", tmp_path / "silent"), [Step("cse")], apass.PassInfo(0, "cse"), "")
-    with pytest.raises(apass.AdapterError, match="silent ended with exit status 0, but wrote no module"):
+    with pytest.raises(apass.errors.AdapterError, match="silent ended with exit status 0, but wrote no module"):
         await silent(MLIRModule(CALLS))
 
 
 @pytest.mark.anyio
 async def test_failure_names_the_line_of_the_file() -> None:
     mod = MLIRModule("func.func @f() {\n  oops\n}", "model.mlir")
-    with pytest.raises(apass.AdapterError, match=r"custom op 'oops' is unknown.*\n  at model\.mlir:2:3\n  oops"):
+    with pytest.raises(apass.errors.AdapterError, match=r"custom op 'oops' is unknown.*\n  at model\.mlir:2:3\n  oops"):
         await apass.get_pass("mlir.cse")(mod)
 
 
 @pytest.mark.anyio
 async def test_crash_is_an_error() -> None:
-    with pytest.raises(apass.HelperError, match=r"mlir-opt.* crashed \(SIGABRT\)"):
+    with pytest.raises(apass.errors.HelperError, match=r"mlir-opt.* crashed \(SIGABRT\)"):
         await apass.get_pass("mlir.test-pass-crash")(MLIRModule(CALLS))
 
 
@@ -114,7 +114,7 @@ def test_options_have_types_defaults_and_anchors() -> None:
         "anchor": "func.func",
         "time_limit": 600.0,
     }
-    with pytest.raises(apass.PipelineSyntaxError, match="tile_size"):
+    with pytest.raises(apass.errors.PipelineSyntaxError, match="tile_size"):
         apass.parse_pipeline("mlir.affine-loop-tile{tile_size=large}")
 
 

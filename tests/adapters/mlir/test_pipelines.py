@@ -44,7 +44,7 @@ def test_pipeline_becomes_passes(text: str, expected: str) -> None:
     ],
 )
 def test_wrong_pipeline_is_an_error(text: str, message: str) -> None:
-    with pytest.raises(apass.PassDefinitionError, match=message):
+    with pytest.raises(apass.errors.PassDefinitionError, match=message):
         parse_mlir_pipeline(text)
 
 
@@ -68,7 +68,7 @@ async def test_reproducer_of_mlir_opt_becomes_ours(tmp_path: Path) -> None:
     assert str(apass.Sequential(pipeline.passes)) == names
     folder = tmp_path / "reproducers"
     async with apass.PassContext(instruments=[apass.instruments.ReproducerInstrument(folder)]):
-        with pytest.raises(apass.HelperError):
+        with pytest.raises(apass.errors.HelperError):
             await apass.get_pass("mlir.Reproducer").run(mod, name="m")
     (found,) = folder.glob("m/*")
     assert found.name.endswith("2_mlir.test-pass-crash")
@@ -91,5 +91,5 @@ def test_reproducer_keeps_the_data_of_resources(before: bool) -> None:
 
 @pytest.mark.anyio
 async def test_other_module_is_no_reproducer() -> None:
-    with pytest.raises(apass.AdapterError, match=r"m\.mlir is no reproducer of mlir-opt"):
+    with pytest.raises(apass.errors.AdapterError, match=r"m\.mlir is no reproducer of mlir-opt"):
         await apass.get_pass("mlir.Reproducer")(MLIRModule(CALLS, "m.mlir"))

@@ -74,7 +74,7 @@ async def test_module_with_locations_keeps_them(monkeypatch: pytest.MonkeyPatch)
 
 async def test_failed_passes_run_one_by_one(tmp_path: Path) -> None:
     program, log = counting(tmp_path)
-    with pytest.raises(apass.AdapterError) as caught:
+    with pytest.raises(apass.errors.AdapterError) as caught:
         await passes(program, "cse", "test-pass-failure", "canonicalize")(MLIRModule(CALLS))
     assert caught.value.__notes__ == ["in pass 'sequential > mlir.test-pass-failure'"]
     assert len(log.read_text().split()) == 3
@@ -89,7 +89,7 @@ async def test_other_modules_go_on_after_a_crash(tmp_path: Path) -> None:
     outcomes = await apass.optimize_all(modules, passes(program, "cse", "canonicalize"), errors="collect")
     assert [name for name, outcome in outcomes.items() if outcome.error is None] == ["good", "last"]
     error = outcomes["bad"].error
-    assert isinstance(error, apass.HelperError)
+    assert isinstance(error, apass.errors.HelperError)
     assert str(error) == "mlir-opt crashed (SIGSEGV)"
 
 
@@ -122,7 +122,7 @@ def _group(process: psutil.Process) -> int | None:
 @pytest.mark.both_loops
 async def test_deadline_ends_the_process(tmp_path: Path) -> None:
     program, _ = counting(tmp_path, before="sleep 600")
-    with pytest.raises(apass.BudgetExceededError):
+    with pytest.raises(apass.errors.BudgetExceededError):
         async with apass.PassContext(deadline=0.3):
             await passes(program, "cse")(MLIRModule(CALLS))
 

@@ -50,11 +50,11 @@ def test_replace_shares_other_functions() -> None:
 def test_replace_rejects_functions_of_wrong_kind_or_name() -> None:
     model = with_functions()
     function = ADAPTER.get(model, "local::f")
-    with pytest.raises(apass.AdapterError, match=r"the update of function 'local::h' is named 'local::f'"):
+    with pytest.raises(apass.errors.AdapterError, match=r"the update of function 'local::h' is named 'local::f'"):
         ADAPTER.replace(model, {"local::h": function})
-    with pytest.raises(apass.AdapterError, match=r"the main graph must be an ir\.Graph, got Function"):
+    with pytest.raises(apass.errors.AdapterError, match=r"the main graph must be an ir\.Graph, got Function"):
         ADAPTER.replace(model, {"main": function})
-    with pytest.raises(apass.AdapterError, match=r"'local::f' must be an ir\.Function, got Graph"):
+    with pytest.raises(apass.errors.AdapterError, match=r"'local::f' must be an ir\.Function, got Graph"):
         ADAPTER.replace(model, {"local::f": model.graph})
 
 
@@ -166,7 +166,7 @@ def test_laws_of_adapters_hold_for_real_models() -> None:
     ],
 )
 def test_verify_rejects_invalid_models(text: str, message: str) -> None:
-    with pytest.raises(apass.VerifyError, match=message):
+    with pytest.raises(apass.errors.VerifyError, match=message):
         ADAPTER.verify(model_of(text))
 
 
@@ -175,12 +175,12 @@ def test_verify_rejects_initializers_without_typed_data() -> None:
     value = model.graph.initializers["w"]
     value.const_value = ir.tensor(np.zeros(1000), name="w")
     value.dtype = ir.DataType.FLOAT
-    with pytest.raises(apass.VerifyError, match="initializer 'w' has data of type DOUBLE, expected FLOAT"):
+    with pytest.raises(apass.errors.VerifyError, match="initializer 'w' has data of type DOUBLE, expected FLOAT"):
         ADAPTER.verify(model)
     value.const_value = None
-    with pytest.raises(apass.VerifyError, match="initializer 'w' of the ONNX model has no data"):
+    with pytest.raises(apass.errors.VerifyError, match="initializer 'w' of the ONNX model has no data"):
         ADAPTER.verify(model)
-    with pytest.raises(apass.AdapterError, match="initializer 'w' of the ONNX model has no data"):
+    with pytest.raises(apass.errors.AdapterError, match="initializer 'w' of the ONNX model has no data"):
         ADAPTER.dumps(model)
 
 
@@ -189,12 +189,12 @@ def test_verify_checks_models_with_initializers_of_any_size(count: int) -> None:
     ADAPTER.verify(weights(count))
     broken = weights(count)
     broken.graph[0].replace_input_with(0, ir.Value(name="b"))
-    with pytest.raises(apass.VerifyError, match="not a valid ONNX model"):
+    with pytest.raises(apass.errors.VerifyError, match="not a valid ONNX model"):
         ADAPTER.verify(broken)
 
 
 def test_ir_version_3_requires_initializers_as_inputs() -> None:
-    with pytest.raises(apass.VerifyError, match="w in initializer but not in graph input"):
+    with pytest.raises(apass.errors.VerifyError, match="w in initializer but not in graph input"):
         ADAPTER.verify(weights(ir_version=3))
 
 
@@ -214,16 +214,16 @@ import apass
 for name in ("apass.adapters.onnx", "apass.adapters.onnx.passes"):
     try:
         __import__(name)
-    except apass.MissingExtraError as error:
+    except apass.errors.MissingExtraError as error:
         print(error)
 try:
     apass.get_pass("onnx.Inline")
-except apass.MissingExtraError as error:
+except apass.errors.MissingExtraError as error:
     print("get_pass")
 sys.modules["onnx"] = None
 try:
     import apass.adapters.onnx.outputs
-except apass.MissingExtraError as error:
+except apass.errors.MissingExtraError as error:
     print(error)
 """
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

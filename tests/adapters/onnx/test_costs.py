@@ -45,14 +45,14 @@ def test_latencies_are_measured_in_a_process(backend: str) -> None:
 @pytest.mark.process
 def test_unsupported_model_has_no_latency() -> None:
     model = model_of("g (float[4] a) => (float[4] x) { x = my.Op(a) }")
-    with pytest.raises(apass.AdapterError, match=r"^onnxruntime cannot run the model: "):
+    with pytest.raises(apass.errors.AdapterError, match=r"^onnxruntime cannot run the model: "):
         anyio.run(latency, model)
 
 
 @pytest.mark.process
 def test_huge_inputs_have_no_latency() -> None:
     model = model_of("g (float[100000, 100000] a) => (float[100000, 100000] x) { x = Relu(a) }")
-    with pytest.raises(apass.AdapterError, match=r"latency cannot be measured: input 'a' has the shape"):
+    with pytest.raises(apass.errors.AdapterError, match=r"latency cannot be measured: input 'a' has the shape"):
         anyio.run(latency, model)
 
 

@@ -21,7 +21,7 @@ def doubling(depth: int) -> ir.Model:
 @pytest.mark.parametrize("name", ["onnx.Inline", "onnx.ShapeInference", "onnx.Default"])
 def test_exponential_calls_are_an_error(name: str) -> None:
     model = doubling(40)
-    with pytest.raises(apass.AdapterError, match=r"expand to 3,\d+,\d+,\d+,\d+ nodes, but onnx.* max_nodes"):
+    with pytest.raises(apass.errors.AdapterError, match=r"expand to 3,\d+,\d+,\d+,\d+ nodes, but onnx.* max_nodes"):
         run(name, model)
 
 
@@ -37,7 +37,7 @@ def test_exponential_calls_do_not_slow_other_work() -> None:
 def test_limit_of_calls_is_an_option() -> None:
     model = doubling(3)
     assert len(run("onnx.Inline", model, max_nodes=22).graph) == 8
-    with pytest.raises(apass.AdapterError, match=r"expand to 22 nodes, but onnx\.Inline allows 21; raise"):
+    with pytest.raises(apass.errors.AdapterError, match=r"expand to 22 nodes, but onnx\.Inline allows 21; raise"):
         run("onnx.Inline", model, max_nodes=21)
     assert str(apass.parse_pipeline("onnx.Inline{max_nodes=21}")) == "onnx.Inline{max_nodes=21}"
 

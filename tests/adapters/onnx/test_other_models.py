@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from onnx import ModelProto
 
-from apass import AdapterError, get_pass
+from apass import get_pass
+from apass.errors import AdapterError
 
 pytestmark = pytest.mark.anyio
 

@@ -76,9 +76,9 @@ def test_options_are_those_of_the_class() -> None:
         "onnx.ShapeInference",
         "onnx.Simplify",
     }
-    with pytest.raises(apass.PassDefinitionError, match=r"option 'size_limit' .* expected int, got 'many'"):
+    with pytest.raises(apass.errors.PassDefinitionError, match=r"option 'size_limit' .* expected int, got 'many'"):
         apass.get_pass("onnx.DeduplicateInitializers", size_limit="many")
-    with pytest.raises(apass.PassDefinitionError, match="no option 'limit'; did you mean 'size_limit'"):
+    with pytest.raises(apass.errors.PassDefinitionError, match="no option 'limit'; did you mean 'size_limit'"):
         apass.get_pass("onnx.DeduplicateInitializers", limit=3)
 
 
@@ -386,7 +386,7 @@ async def test_passes_report_their_changes(name: str) -> None:
             model = case.model
             try:
                 result = await pass_(model)
-            except (apass.AdapterError, apass.VerifyError):
+            except (apass.errors.AdapterError, apass.errors.VerifyError):
                 continue
             assert (result is model) == ADAPTER.equal(result, model), case.name
 

@@ -102,13 +102,13 @@ def test_dumps_rejects_too_large_model_without_reading() -> None:
     shape = ir.Shape([2**29])
     huge = ir.LazyTensor(lambda: pytest.fail("it was read"), dtype=ir.DataType.FLOAT, shape=shape, name="w")
     model.graph.initializers["w"].const_value = huge
-    with pytest.raises(apass.AdapterError, match=r"2,147,483,648 bytes of weights, .* save it with save_model"):
+    with pytest.raises(apass.errors.AdapterError, match=r"2,147,483,648 bytes of weights, .* save it with save_model"):
         ADAPTER.dumps(model)
 
 
 @pytest.mark.parametrize("data", [b"", b"not a model", ADAPTER.dumps(relu())[:-9]])
 def test_loads_rejects_bytes_that_are_not_a_model(data: bytes) -> None:
-    with pytest.raises(apass.AdapterError, match="these bytes: not an ONNX model"):
+    with pytest.raises(apass.errors.AdapterError, match="these bytes: not an ONNX model"):
         ADAPTER.loads(data)
 
 
@@ -127,7 +127,7 @@ def test_saved_model_is_loaded_in_every_format(tmp_path: Path, suffix: str) -> N
 def test_corrupt_file_is_named_in_the_error(tmp_path: Path, suffix: str, content: bytes) -> None:
     path = tmp_path / f"bad.{suffix}"
     path.write_bytes(content)
-    with pytest.raises(apass.AdapterError, match=rf"bad\.{suffix}: not an ONNX model in the format"):
+    with pytest.raises(apass.errors.AdapterError, match=rf"bad\.{suffix}: not an ONNX model in the format"):
         load_model(path)
 
 
@@ -144,11 +144,13 @@ def test_missing_file_is_a_file_not_found_error(tmp_path: Path) -> None:
 def test_unsupported_parts_of_models_are_rejected() -> None:
     sparse = proto_of("g (float[4] a) => (float[4] x) { x = Relu(a) }")
     sparse.graph.sparse_initializer.add()
-    with pytest.raises(apass.AdapterError, match="sparse initializers in graph 'g', which onnx_ir would discard"):
+    with pytest.raises(
+        apass.errors.AdapterError, match="sparse initializers in graph 'g', which onnx_ir would discard"
+    ):
         ADAPTER.loads(sparse.SerializeToString())
     training = proto_of("g (float[4] a) => (float[4] x) { x = Relu(a) }")
     training.training_info.add()
-    with pytest.raises(apass.AdapterError, match="training information, which onnx_ir would discard"):
+    with pytest.raises(apass.errors.AdapterError, match="training information, which onnx_ir would discard"):
         ADAPTER.loads(training.SerializeToString())
 
 
@@ -199,7 +201,9 @@ def test_bytes_cannot_refer_to_files() -> None:
         tensor.data_location = onnx.TensorProto.EXTERNAL
         for key, value in entries.items():
             tensor.external_data.add(key=key, value=value)
-        with pytest.raises(apass.AdapterError, match=r"tensor 'w' has its data in a file|cannot read this ONNX model"):
+        with pytest.raises(
+            apass.errors.AdapterError, match=r"tensor 'w' has its data in a file|cannot read this ONNX model"
+        ):
             ADAPTER.loads(proto.SerializeToString())
 
 
@@ -207,10 +211,12 @@ def test_missing_or_truncated_external_data_is_an_error(tmp_path: Path) -> None:
     save_model(external_model(tmp_path), tmp_path / "model.onnx")
     data = tmp_path / "model.onnx.data"
     data.write_bytes(bytes(3999))
-    with pytest.raises(apass.AdapterError, match=r"model\.onnx: tensor 'w' ends at byte 4,000 of .* has 3,999 bytes"):
+    with pytest.raises(
+        apass.errors.AdapterError, match=r"model\.onnx: tensor 'w' ends at byte 4,000 of .* has 3,999 bytes"
+    ):
         load_model(tmp_path / "model.onnx")
     data.unlink()
-    with pytest.raises(apass.AdapterError, match=r"model\.onnx: tensor 'w' .* which does not exist"):
+    with pytest.raises(apass.errors.AdapterError, match=r"model\.onnx: tensor 'w' .* which does not exist"):
         load_model(tmp_path / "model.onnx")
 
 
@@ -221,7 +227,7 @@ def test_failed_save_leaves_files_unchanged(tmp_path: Path) -> None:
     broken = external_model(tmp_path)
     broken.graph.register_initializer(ir.Value(name="v", const_value=ir.tensor([1.0], name="v")))
     broken.graph.initializers["v"].const_value = None
-    with pytest.raises(apass.AdapterError, match="initializer 'v'"):
+    with pytest.raises(apass.errors.AdapterError, match="initializer 'v'"):
         save_model(broken, target)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
@@ -241,7 +247,7 @@ def test_model_is_read_from_any_bytes(kind: Callable[[bytes], bytes]) -> None:
     ],
 )
 def test_other_values_are_rejected_as_bytes(value: Any, hint: str) -> None:
-    with pytest.raises(apass.AdapterError) as caught:
+    with pytest.raises(apass.errors.AdapterError) as caught:
         model_from_bytes(value)
     assert str(caught.value) == f"model_from_bytes needs the bytes of an ONNX model, {hint}"
 
@@ -257,10 +263,10 @@ def test_other_values_are_rejected_as_bytes(value: Any, hint: str) -> None:
     ids=["none", "proto", "bytes", "graph"],
 )
 def test_other_values_are_not_written(tmp_path: Path, value: Any, hint: str) -> None:
-    with pytest.raises(apass.AdapterError) as caught:
+    with pytest.raises(apass.errors.AdapterError) as caught:
         model_to_bytes(value)
     assert str(caught.value) == f"model_to_bytes needs an onnx_ir.Model, {hint}"
-    with pytest.raises(apass.AdapterError, match=r"save_model needs an onnx_ir\.Model, got "):
+    with pytest.raises(apass.errors.AdapterError, match=r"save_model needs an onnx_ir\.Model, got "):
         save_model(value, tmp_path / "model.onnx")
 
 
@@ -271,9 +277,9 @@ def test_lost_external_data_is_an_error(tmp_path: Path, is_removed: bool) -> Non
     data = tmp_path / "model.onnx.data"
     data.unlink() if is_removed else data.write_bytes(b"")
     message = r"tensor 'w' has its data in '.*model\.onnx\.data', which cannot be read: .*; restore that file"
-    with pytest.raises(apass.AdapterError, match=message):
+    with pytest.raises(apass.errors.AdapterError, match=message):
         model_to_bytes(model)
-    with pytest.raises(apass.AdapterError, match=message):
+    with pytest.raises(apass.errors.AdapterError, match=message):
         save_model(model, tmp_path / "other.onnx")
 
 

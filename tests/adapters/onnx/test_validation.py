@@ -55,7 +55,7 @@ GRAPHS = {
 
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_invalid_graph_is_rejected_when_loaded(graph: str) -> None:
-    with pytest.raises(apass.AdapterError) as caught:
+    with pytest.raises(apass.errors.AdapterError) as caught:
         ADAPTER.loads(proto_of(graph).SerializeToString())
     assert str(caught.value).startswith("these bytes: ")
     assert GRAPHS[graph] in str(caught.value)
@@ -72,7 +72,7 @@ FUNCTIONS = {
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_invalid_function_is_rejected_when_loaded(function: str) -> None:
     proto = proto_of(f"{HEADER} {{ x = local.f(a) }}", function)
-    with pytest.raises(apass.AdapterError) as caught:
+    with pytest.raises(apass.errors.AdapterError) as caught:
         ADAPTER.loads(proto.SerializeToString())
     assert FUNCTIONS[function] in str(caught.value)
 
@@ -107,7 +107,7 @@ CHANGES: dict[str, Callable[[Proto], object]] = {
 def test_invalid_part_is_rejected_when_loaded(message: str) -> None:
     proto = proto_of(f"{HEADER} {{ x = local.f(a) }}", "f (p) => (q) { q = Relu(p) }")
     CHANGES[message](proto)
-    with pytest.raises(apass.AdapterError) as caught:
+    with pytest.raises(apass.errors.AdapterError) as caught:
         ADAPTER.loads(proto.SerializeToString())
     assert message in str(caught.value)
 
@@ -145,7 +145,7 @@ TENSORS = {
 def test_invalid_initializer_is_rejected_when_loaded(message: str) -> None:
     proto = proto_of(f"{HEADER} {{ x = Relu(a) }}")
     proto.graph.initializer.append(TENSORS[message])
-    with pytest.raises(apass.AdapterError) as caught:
+    with pytest.raises(apass.errors.AdapterError) as caught:
         ADAPTER.loads(proto.SerializeToString())
     assert message in str(caught.value)
 
@@ -153,20 +153,24 @@ def test_invalid_initializer_is_rejected_when_loaded(message: str) -> None:
 def test_invalid_tensor_of_attribute_names_the_node() -> None:
     proto = proto_of(f"{HEADER} {{ k = Constant <value = float[1] {{1}}> () x = Add(a, k) }}")
     proto.graph.node[0].attribute[0].t.dims[0] = 3
-    with pytest.raises(apass.AdapterError, match=r"attribute 'value' of node 0 \(Constant\) of graph 'g' has 1 values"):
+    with pytest.raises(
+        apass.errors.AdapterError, match=r"attribute 'value' of node 0 \(Constant\) of graph 'g' has 1 values"
+    ):
         ADAPTER.loads(proto.SerializeToString())
 
 
 def test_text_that_is_not_utf8_is_rejected() -> None:
     data = proto_of(f"{HEADER} {{ x = Relu(a) }}").SerializeToString()
-    with pytest.raises(apass.AdapterError, match="the model has a text in a NodeProto that is not valid UTF-8"):
+    with pytest.raises(apass.errors.AdapterError, match="the model has a text in a NodeProto that is not valid UTF-8"):
         ADAPTER.loads(data.replace(b"Relu", b"R\xfflu"))
 
 
 def test_attribute_without_type_is_rejected() -> None:
     proto = proto_of(f"{HEADER} {{ x = Elu <alpha: float = 1.0> (a) }}")
     proto.graph.node[0].attribute[0].ClearField("type")
-    with pytest.raises(apass.AdapterError, match=r"attribute 'alpha' of node 0 \(Elu\) of graph 'g' has no known type"):
+    with pytest.raises(
+        apass.errors.AdapterError, match=r"attribute 'alpha' of node 0 \(Elu\) of graph 'g' has no known type"
+    ):
         ADAPTER.loads(proto.SerializeToString())
 
 
@@ -174,7 +178,7 @@ def test_names_in_errors_are_short_and_printable() -> None:
     proto = proto_of(f"{HEADER} {{ x = Relu(a) }}")
     proto.graph.node[0].name = "\x1b[2J\u202e" + "n" * 1000
     proto.graph.node[0].input[0] = "b\n"
-    with pytest.raises(apass.AdapterError) as caught:
+    with pytest.raises(apass.errors.AdapterError) as caught:
         ADAPTER.loads(proto.SerializeToString())
     message = str(caught.value)
     assert message.isprintable()
@@ -188,7 +192,7 @@ def test_unsorted_graph_is_loaded_and_can_be_sorted() -> None:
     model = ADAPTER.loads(proto.SerializeToString())
     assert op_types(model) == ["Relu", "Neg"]
     assert op_types(run("onnx.TopologicalSort", model)) == ["Neg", "Relu"]
-    with pytest.raises(apass.VerifyError, match="topologically sorted"):
+    with pytest.raises(apass.errors.VerifyError, match="topologically sorted"):
         ADAPTER.verify(model)
 
 
@@ -197,12 +201,14 @@ def test_invalid_default_of_a_function_is_rejected() -> None:
     default = proto.functions[0].attribute_proto[0]
     default.type = onnx.AttributeProto.TENSOR
     default.t.CopyFrom(TensorProto(data_type=TensorProto.FLOAT, dims=[2], float_data=[1]))
-    with pytest.raises(apass.AdapterError, match="attribute 'n' of function 'local::f' has 1 values of data"):
+    with pytest.raises(apass.errors.AdapterError, match="attribute 'n' of function 'local::f' has 1 values of data"):
         ADAPTER.loads(proto.SerializeToString())
     default.ClearField("t")
     default.type = onnx.AttributeProto.GRAPH
     default.g.name = "b"
-    with pytest.raises(apass.AdapterError, match="attribute 'n' of function 'local::f' has a graph as its default"):
+    with pytest.raises(
+        apass.errors.AdapterError, match="attribute 'n' of function 'local::f' has a graph as its default"
+    ):
         ADAPTER.loads(proto.SerializeToString())
 
 
@@ -212,7 +218,7 @@ def test_outer_value_of_a_later_node_is_rejected() -> None:
     assert op_types(ADAPTER.loads(proto.SerializeToString())) == ["Relu", "If"]
     proto.graph.node.reverse()
     message = r"node 0 \(Neg\) of subgraph 'yes' .* reads 't', which a later node of graph 'g' defines; sort the nodes"
-    with pytest.raises(apass.AdapterError, match=message):
+    with pytest.raises(apass.errors.AdapterError, match=message):
         ADAPTER.loads(proto.SerializeToString())
 
 
@@ -242,7 +248,7 @@ def test_definition_that_hides_an_outer_value_is_rejected() -> None:
         initializer = f"<float[1] {name} = {{3}}> {{ a = Neg({name}) }}"
         node = f"{{ {name} = Constant <value_floats: floats = [3.0]> () a = Neg({name}) }}"
         for branch in (initializer, node):
-            with row(branch), pytest.raises(apass.AdapterError, match=message.format(name)):
+            with row(branch), pytest.raises(apass.errors.AdapterError, match=message.format(name)):
                 check_structure(proto_of(text.format(branch)))
     # Neither the results of the If nor those of later nodes are visible in it.
     for name in ("y", "z"):
@@ -251,7 +257,9 @@ def test_definition_that_hides_an_outer_value_is_rejected() -> None:
 
 def test_deeply_nested_subgraphs_are_rejected() -> None:
     check_structure(nested(MAX_NESTING))
-    with pytest.raises(apass.AdapterError, match="graph 'g' has more than 32 nested subgraphs, the limit of protobuf"):
+    with pytest.raises(
+        apass.errors.AdapterError, match="graph 'g' has more than 32 nested subgraphs, the limit of protobuf"
+    ):
         check_structure(nested(MAX_NESTING + 1))
 
 
@@ -260,7 +268,7 @@ def test_nesting_beyond_protobuf_is_reported() -> None:
     data = b""
     for number in (6, 5, 1) * 60:
         data = field(number, data)
-    with pytest.raises(apass.AdapterError, match="damaged, or nested deeper than 32 subgraphs"):
+    with pytest.raises(apass.errors.AdapterError, match="damaged, or nested deeper than 32 subgraphs"):
         ADAPTER.loads(field(7, data))
 
 
@@ -274,7 +282,7 @@ def test_deeply_nested_text_is_rejected_before_parsing(tmp_path: Path) -> None:
     opening = "x = If (c) <then_branch = b () => (float[4] x) { "
     path = tmp_path / "deep.onnxtxt"
     path.write_text(f"{HEADER} {{ {opening * 100_000} x = Relu(a) {'}>' * 100_000} }}")
-    with pytest.raises(apass.AdapterError, match=r"deep\.onnxtxt: the text has more than 128 nested brackets"):
+    with pytest.raises(apass.errors.AdapterError, match=r"deep\.onnxtxt: the text has more than 128 nested brackets"):
         load_model(path)
     assert not is_text_too_deep(b'"' + b"(" * 1000 + b'\\" <" => ' + b"() <> {} => " * 1000)
 
@@ -289,7 +297,7 @@ def test_deeply_nested_calls_are_rejected() -> None:
     model = ADAPTER.loads(call_chain(MAX_CALLS).SerializeToString())
     assert op_types(run("onnx.Inline", model)) == ["Relu"]
     ADAPTER.verify(model)
-    with pytest.raises(apass.AdapterError, match="'local::f0' are nested 101 deep, but onnx allows 100"):
+    with pytest.raises(apass.errors.AdapterError, match="'local::f0' are nested 101 deep, but onnx allows 100"):
         ADAPTER.loads(call_chain(MAX_CALLS + 1).SerializeToString())
 
 
@@ -307,7 +315,7 @@ def test_external_data_outside_of_the_folder_is_rejected(tmp_path: Path, locatio
     folder = tmp_path / "models"
     (folder / "sub").mkdir(parents=True)
     (folder / "link").symlink_to(tmp_path / "w")
-    with pytest.raises(apass.AdapterError, match=r"m\.onnx: tensor 'w' has its data in .*outside of the folder"):
+    with pytest.raises(apass.errors.AdapterError, match=r"m\.onnx: tensor 'w' has its data in .*outside of the folder"):
         load_model(external(folder, location=location))
 
 
@@ -323,7 +331,7 @@ EXTENTS = {
 def test_invalid_extent_of_external_data_is_rejected(tmp_path: Path, extent: tuple[str, str]) -> None:
     (tmp_path / "data").write_bytes(bytes(16))
     offset, length = extent
-    with pytest.raises(apass.AdapterError, match=rf"m\.onnx: .*{EXTENTS[extent]}"):
+    with pytest.raises(apass.errors.AdapterError, match=rf"m\.onnx: .*{EXTENTS[extent]}"):
         load_model(external(tmp_path, location="data", offset=offset, length=length))
 
 
@@ -332,7 +340,9 @@ def test_external_data_in_a_subfolder_is_loaded(tmp_path: Path) -> None:
     (tmp_path / "sub" / "data").write_bytes(bytes(16))
     path = external(tmp_path, location="sub/data")
     assert len(ADAPTER.dumps(load_model(path))) > 0
-    with pytest.raises(apass.AdapterError, match="these bytes: tensor 'w' has its data in a file; load the model with"):
+    with pytest.raises(
+        apass.errors.AdapterError, match="these bytes: tensor 'w' has its data in a file; load the model with"
+    ):
         ADAPTER.loads(path.read_bytes())
 
 

@@ -153,7 +153,9 @@ def test_invalid_result_is_a_verify_error(name: str) -> None:
     model.graph.inputs.append(value)
     model.graph.register_initializer(value)
     options = {"size_limit": 1} if name == "onnx.LiftConstantsToInitializers" else {}
-    with pytest.raises(apass.VerifyError, match=rf"returned an invalid model for a valid one \(.*{INVALID[name]}"):
+    with pytest.raises(
+        apass.errors.VerifyError, match=rf"returned an invalid model for a valid one \(.*{INVALID[name]}"
+    ):
         run(name, model, **options)
 
 
@@ -185,13 +187,13 @@ def pass_of(target: type[ir.passes.PassBase]) -> OnnxPass:
 
 def test_changed_interface_is_a_verify_error() -> None:
     message = r"Renames of onnx_ir changed the inputs and outputs of the model from \['a'\] -> \['x'\] to \['other'\]"
-    with pytest.raises(apass.VerifyError, match=message):
+    with pytest.raises(apass.errors.VerifyError, match=message):
         apass.run(pass_of(Renames), relu())
 
 
 def test_pass_error_names_pass_model_and_cause() -> None:
     message = "^Fails of onnx_ir failed on model 'm': KeyError: 'what went wrong'"
-    with pytest.raises(apass.AdapterError, match=message) as caught:
+    with pytest.raises(apass.errors.AdapterError, match=message) as caught:
         anyio.run(apass.optimize_all, {"m": relu()}, pass_of(Fails))
     assert isinstance(caught.value.__cause__, KeyError)
     assert isinstance(caught.value.__cause__.__cause__, LookupError)
@@ -212,7 +214,7 @@ def test_inlining_accepts_calls_with_more_inputs() -> None:
 def test_inlining_reports_mismatched_operator_sets() -> None:
     model = with_functions()
     model.functions["local", "f", ""].opset_imports[""] = 11
-    with pytest.raises(apass.AdapterError, match="ValueError: Opset mismatch when inlining function 'local::f'"):
+    with pytest.raises(apass.errors.AdapterError, match="ValueError: Opset mismatch when inlining function 'local::f'"):
         run("onnx.Inline", model)
 
 

@@ -73,9 +73,9 @@ def test_replace_shares_other_functions() -> None:
     text = to_script(mod)
     changed = ADAPTER.replace(mod, {"scale": mod["shift"]})
     assert (changed["main"].same_as(mod["main"]), to_script(mod)) == (True, text)
-    with pytest.raises(apass.AdapterError, match=r"must be a relax\.Function or a tirx\.PrimFunc, got int"):
+    with pytest.raises(apass.errors.AdapterError, match=r"must be a relax\.Function or a tirx\.PrimFunc, got int"):
         ADAPTER.replace(mod, {"scale": 3})
-    with pytest.raises(apass.AdapterError, match="has no function 'new'; a module pass can add one"):
+    with pytest.raises(apass.errors.AdapterError, match="has no function 'new'; a module pass can add one"):
         ADAPTER.replace(mod, {"new": mod["scale"]})
 
 
@@ -125,7 +125,7 @@ def test_script_restores_constants() -> None:
     mod = array([1.0, 2.0])
     assert ADAPTER.equal(from_script(to_script(mod)), mod)
     assert ADAPTER.equal(from_script("from tvm.script import ir as I\n" + to_script(mixed())), mixed())
-    with pytest.raises(apass.AdapterError, match="not a TVMScript of a module"):
+    with pytest.raises(apass.errors.AdapterError, match="not a TVMScript of a module"):
         from_script("@I.ir_module\nclass Module:\n    def f(: pass")
 
 
@@ -140,7 +140,7 @@ def test_script_restores_constants() -> None:
     ],
 )
 def test_loads_rejects_other_bytes(data: bytes, reason: str) -> None:
-    with pytest.raises(apass.AdapterError, match="not a module in TVM's JSON format") as caught:
+    with pytest.raises(apass.errors.AdapterError, match="not a module in TVM's JSON format") as caught:
         ADAPTER.loads(data)
     assert reason in str(caught.value)
 
@@ -148,9 +148,9 @@ def test_loads_rejects_other_bytes(data: bytes, reason: str) -> None:
 def test_loads_rejects_damaged_json() -> None:
     text = ADAPTER.dumps(mixed()).decode()
     for old, new in [("ir.IRModule", "ir.Nope"), ('"type"', '"tpe"'), (text[len(text) // 2 :], "")]:
-        with pytest.raises(apass.AdapterError, match="not a module in TVM's JSON format"):
+        with pytest.raises(apass.errors.AdapterError, match="not a module in TVM's JSON format"):
             ADAPTER.loads(text.replace(old, new).encode())
-    with pytest.raises(apass.AdapterError, match="contains a PrimFunc, expected an IRModule"):
+    with pytest.raises(apass.errors.AdapterError, match="contains a PrimFunc, expected an IRModule"):
         ADAPTER.loads(tvm.ir.save_json(mixed()["scale"]).encode())
 
 
@@ -159,7 +159,7 @@ def test_verify_names_the_violated_rule() -> None:
     x = tvm.relax.Var("x", tvm.relax.TensorType((4,), "float32"))
     ADAPTER.verify(mod)
     mod["broken"] = tvm.relax.Function([x], tvm.relax.SeqExpr([], tvm.relax.Var("free", x.ty)), x.ty)
-    with pytest.raises(apass.VerifyError, match="not a valid module of TVM"):
+    with pytest.raises(apass.errors.VerifyError, match="not a valid module of TVM"):
         ADAPTER.verify(mod)
 
 
@@ -186,7 +186,7 @@ def test_file_that_crashes_tvm_is_an_error(kind: str, field: str, other: str, tm
     graph["nodes"][kinds.index(kind)]["data"][field] = kinds.index(other)
     path = tmp_path / "m.relax"
     path.write_text(json.dumps(graph))
-    with pytest.raises(apass.AdapterError, match=r"TVM crashed when it read .*m\.relax .*; the file is damaged"):
+    with pytest.raises(apass.errors.AdapterError, match=r"TVM crashed when it read .*m\.relax .*; the file is damaged"):
         PLUGIN.read(path)
 
 
@@ -197,5 +197,5 @@ def test_file_is_read_again(tmp_path: Path) -> None:
     path.write_bytes(ADAPTER.dumps(mixed()))
     assert ADAPTER.equal(PLUGIN.read(path), mixed())
     path.write_text("{")
-    with pytest.raises(apass.AdapterError, match="not a module in TVM's JSON format"):
+    with pytest.raises(apass.errors.AdapterError, match="not a module in TVM's JSON format"):
         PLUGIN.read(path)

@@ -81,7 +81,9 @@ def test_other_objects_are_rejected() -> None:
     other: Any = relax.transform.FoldConstant()
     with pytest.raises(TypeError, match="to_tvm takes a pass of apass"):
         apass.to_tvm(other)
-    with pytest.raises(apass.AdapterError, match=r"takes a tvm\.IRModule, got dict; import a model into TVM first"):
+    with pytest.raises(
+        apass.errors.AdapterError, match=r"takes a tvm\.IRModule, got dict; import a model into TVM first"
+    ):
         apass.run(apass.from_tvm(other), {"f": 1})
 
 
@@ -150,7 +152,7 @@ async def test_error_of_an_inner_pass_reaches_all_hooks() -> None:
 
     failing = tvm.transform.module_pass(boom, opt_level=0, name="Boom")
     record = Record()
-    with pytest.raises(apass.AdapterError) as caught:
+    with pytest.raises(apass.errors.AdapterError) as caught:
         async with apass.PassContext(instruments=[record]):
             await apass.from_tvm(nested(failing)).run(shared(), name="model")
     assert str(caught.value) == "pass 'outer' of TVM failed on module 'model': ValueError: no such layout"
@@ -406,11 +408,11 @@ def test_errors_of_apass_pass_through_tvm() -> None:
 
     @apass.module_pass(opt_level=0)
     def Refuses(mod: Any, ctx: apass.PassContext) -> Any:
-        raise apass.VerifyError("mine")
+        raise apass.errors.VerifyError("mine")
 
-    with pytest.raises(apass.PassResultError, match=r"pass 'Wrong' returned .*, expected a tvm\.IRModule"):
+    with pytest.raises(apass.errors.PassResultError, match=r"pass 'Wrong' returned .*, expected a tvm\.IRModule"):
         apass.to_tvm(Wrong)(shared())
-    with pytest.raises(apass.VerifyError, match="mine"):
+    with pytest.raises(apass.errors.VerifyError, match="mine"):
         apass.to_tvm(Refuses)(shared())
 
 
@@ -418,7 +420,7 @@ def test_errors_of_apass_pass_through_tvm() -> None:
 async def test_unregistered_pass_cannot_go_to_a_process() -> None:
     one = apass.Sequential([apass.from_tvm(relax.transform.FuseOps())])
     expected = r"TVM cannot write its pass 'FuseOps'; use .* apass\.get_pass\('tvm\.relax\.FuseOps'\)"
-    with pytest.raises(apass.ExecutorError, match=expected):
+    with pytest.raises(apass.errors.ExecutorError, match=expected):
         await apass.optimize_all({"m": shared()}, one, executor="process")
 
 

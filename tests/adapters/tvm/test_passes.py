@@ -45,11 +45,13 @@ def test_options_have_types_from_signatures() -> None:
     assert str(apass.get_pass("tvm.relax.TopologicalSort", order="breadth-first")) == (
         "tvm.relax.TopologicalSort{order=breadth-first}"
     )
-    with pytest.raises(apass.PipelineSyntaxError, match=r"option 'enable_warning' of pass 'tvm.relax.LegalizeOps'"):
+    with pytest.raises(
+        apass.errors.PipelineSyntaxError, match=r"option 'enable_warning' of pass 'tvm.relax.LegalizeOps'"
+    ):
         apass.parse_pipeline("tvm.relax.LegalizeOps{enable_warning=3}")
-    with pytest.raises(apass.PassDefinitionError, match=r"TVM cannot make pass .*: ValueError"):
+    with pytest.raises(apass.errors.PassDefinitionError, match=r"TVM cannot make pass .*: ValueError"):
         apass.get_pass("tvm.relax.TopologicalSort", order="zigzag")
-    with pytest.raises(apass.UnknownPassError, match=r"did you mean 'tvm.relax.FoldConstant'"):
+    with pytest.raises(apass.errors.UnknownPassError, match=r"did you mean 'tvm.relax.FoldConstant'"):
         apass.get_pass("tvm.relax.FoldConstants")
 
 
@@ -94,9 +96,9 @@ def test_config_options_reach_tvm() -> None:
         counts[depth] = sum(name.startswith("fused") for name, _ in ADAPTER.functions(result))
     assert (counts[1], counts[8]) == (0, 1)
     assert counts[2] >= 1
-    with pytest.raises(apass.UnknownConfigError, match=r"did you mean 'tvm.relax.FuseOps.max_depth'"):
+    with pytest.raises(apass.errors.UnknownConfigError, match=r"did you mean 'tvm.relax.FuseOps.max_depth'"):
         apass.PassContext(config={"tvm.relax.FuseOps.maxdepth": 1})
-    with pytest.raises(apass.AdapterError, match="TVM rejects the context"):
+    with pytest.raises(apass.errors.AdapterError, match="TVM rejects the context"):
         apass.run("tvm.relax.FuseOps", chain(), context=apass.PassContext(config={"tvm.target": "no-such-target"}))
 
 
@@ -130,7 +132,7 @@ class Module:
     mod = from_script(HEAD + text % 0)
     names = ("tvm.relax.FoldConstant", "tvm.pipeline.zero")
     for pass_ in (*map(apass.get_pass, names), from_tvm(tvm.relax.transform.FoldConstant())):
-        with row(str(pass_)), pytest.raises(apass.WorkerLostError, match="SIGFPE"):
+        with row(str(pass_)), pytest.raises(apass.errors.WorkerLostError, match="SIGFPE"):
             apass.run(pass_, mod)
     folded = apass.run("tvm.relax.FoldConstant", from_script(HEAD + text % 1))
     assert "divide" not in ADAPTER.to_text(folded)

@@ -71,9 +71,9 @@ def test_mark_skips_function(mark: UnitAttr) -> None:
 
 def test_replace_checks_updates() -> None:
     mod = sums(2)
-    with pytest.raises(apass.AdapterError, match="update of function 'sums0' is named 'sums1'; keep the name"):
+    with pytest.raises(apass.errors.AdapterError, match="update of function 'sums0' is named 'sums1'; keep the name"):
         ADAPTER.replace(mod, {"sums0": ADAPTER.get(mod, "sums1")})
-    with pytest.raises(apass.AdapterError, match="must be an operation with a symbol and a body"):
+    with pytest.raises(apass.errors.AdapterError, match="must be an operation with a symbol and a body"):
         ADAPTER.replace(mod, {"sums0": FuncOp.external("sums0", [i32], [])})
 
 
@@ -123,25 +123,25 @@ def test_verify_reports_the_rule() -> None:
     terminator = func.body.block.last_op
     assert terminator is not None
     func.body.block.erase_op(terminator)
-    with pytest.raises(apass.VerifyError, match="not a valid module of xDSL:\n"):
+    with pytest.raises(apass.errors.VerifyError, match="not a valid module of xDSL:\n"):
         ADAPTER.verify(mod)
 
 
 def test_damaged_bytes_are_an_error() -> None:
-    with pytest.raises(apass.AdapterError, match="not UTF-8"):
+    with pytest.raises(apass.errors.AdapterError, match="not UTF-8"):
         ADAPTER.loads(b"\xff")
-    with pytest.raises(apass.AdapterError, match="cannot parse the bytes of a module:1:"):
+    with pytest.raises(apass.errors.AdapterError, match="cannot parse the bytes of a module:1:"):
         ADAPTER.loads(b"func.func @f(")
 
 
 def test_deep_nesting_is_an_error() -> None:
     text = '"test.op"() ({' * 2000
-    with pytest.raises(apass.AdapterError, match="nested too deeply"):
+    with pytest.raises(apass.errors.AdapterError, match="nested too deeply"):
         module(text)
 
 
 def test_unknown_dialects_need_permission() -> None:
-    with pytest.raises(apass.AdapterError, match=r"cannot parse test.mlir:1:\d+"):
+    with pytest.raises(apass.errors.AdapterError, match=r"cannot parse test.mlir:1:\d+"):
         module(UNKNOWN)
     mod = module(UNKNOWN, allow_unregistered=True)
     assert ADAPTER.equal(ADAPTER.loads(ADAPTER.dumps(mod)), mod)

@@ -10,11 +10,11 @@ from xdsl.dialects.builtin import IntegerAttr, i8
 from xdsl.interpreter import Interpreter
 from xdsl.interpreters import register_implementations
 
-from apass import Proof
 from apass.adapters.xdsl import ADAPTER
 from apass.adapters.xdsl.equivalence import search
 from apass.adapters.xdsl.text import new_context, parse_module
 from apass.external.solver import NotEncodedError
+from apass.plugins import Proof
 from tests.helpers.amounts import some
 from tests.helpers.rows import row
 

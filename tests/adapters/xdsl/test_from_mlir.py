@@ -35,7 +35,7 @@ async def test_generic_format_is_parsed_after_a_failure() -> None:
 @pytest.mark.process
 @pytest.mark.anyio
 async def test_error_has_both_reasons() -> None:
-    with pytest.raises(apass.AdapterError) as caught:
+    with pytest.raises(apass.errors.AdapterError) as caught:
         await apass.get_pass("xdsl.FromMLIR")(MLIRModule(UNKNOWN, "kernel.mlir"))
     first, _, second = str(caught.value).partition("and not in the generic format of mlir-opt: ")
     assert first.startswith("cannot parse kernel.mlir:3:")
@@ -46,5 +46,5 @@ async def test_error_has_both_reasons() -> None:
 @pytest.mark.anyio
 async def test_error_without_mlir_opt_names_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("APASS_MLIR_OPT", "no-such-program")
-    with pytest.raises(apass.AdapterError, match=r"^cannot parse <module>:2:15\n(.|\n)*APASS_MLIR_OPT names"):
+    with pytest.raises(apass.errors.AdapterError, match=r"^cannot parse <module>:2:15\n(.|\n)*APASS_MLIR_OPT names"):
         await apass.get_pass("xdsl.FromMLIR")(MLIRModule(GLOBAL))

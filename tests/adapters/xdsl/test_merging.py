@@ -91,7 +91,7 @@ async def test_consecutive_passes_share_one_copy(middle: str, monkeypatch: pytes
 @pytest.mark.parametrize("kind", [XdslFunctionPass, XdslPass])
 async def test_result_that_a_later_pass_repairs_is_invalid(kind: Any) -> None:
     pipeline = apass.Sequential([kind(Spoil()), kind(Repair())])
-    with pytest.raises(apass.VerifyError, match="the result of pass spoil of xDSL is invalid:"):
+    with pytest.raises(apass.errors.VerifyError, match="the result of pass spoil of xDSL is invalid:"):
         await pipeline(marked("break"))
 
 
@@ -130,10 +130,12 @@ async def test_observed_passes_give_the_same_result() -> None:
 async def test_failure_names_pass_and_function(first: str | None) -> None:
     passes = [apass.get_pass(first)] if first else []
     pipeline = apass.Sequential([*passes, XdslFunctionPass(Spoil())])
-    with pytest.raises(apass.AdapterError, match="pass spoil of xDSL failed with ValueError:\ncannot spoil") as caught:
+    with pytest.raises(
+        apass.errors.AdapterError, match="pass spoil of xDSL failed with ValueError:\ncannot spoil"
+    ) as caught:
         await pipeline(marked("fail"))
     assert caught.value.__notes__ == ["in pass 'sequential > xdsl.spoil', function 'sums1'"]
-    with pytest.raises(apass.VerifyError, match="the result of pass spoil of xDSL is invalid:"):
+    with pytest.raises(apass.errors.VerifyError, match="the result of pass spoil of xDSL is invalid:"):
         await pipeline(marked("break"))
 
 
@@ -142,7 +144,7 @@ async def test_failed_module_pass_leaves_its_input() -> None:
     mod = marked("break")
     before = ADAPTER.exact_fingerprint(mod)
     pipeline = apass.Sequential([apass.get_pass("xdsl.canonicalize"), XdslPass(Spoil())])
-    with pytest.raises(apass.VerifyError, match="the result of pass spoil of xDSL is invalid:"):
+    with pytest.raises(apass.errors.VerifyError, match="the result of pass spoil of xDSL is invalid:"):
         await pipeline(mod)
     assert ADAPTER.exact_fingerprint(mod) == before
 

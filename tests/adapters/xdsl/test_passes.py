@@ -42,9 +42,9 @@ def test_options_reach_the_pass() -> None:
     assert isinstance(tiling, XdslPass)
     assert str(tiling) == "xdsl.scf-parallel-loop-tiling{parallel_loop_tile_sizes=[2,3]}"
     assert tiling.library_pass.spec().parameters == {"parallel_loop_tile_sizes": (2, 3)}
-    with pytest.raises(apass.PassDefinitionError, match="needs the option 'parallel_loop_tile_sizes'"):
+    with pytest.raises(apass.errors.PassDefinitionError, match="needs the option 'parallel_loop_tile_sizes'"):
         apass.get_pass("xdsl.scf-parallel-loop-tiling")
-    with pytest.raises(apass.PassDefinitionError, match=r"expected 'wse2' . 'wse3'"):
+    with pytest.raises(apass.errors.PassDefinitionError, match=r"expected 'wse2' . 'wse3'"):
         apass.get_pass("xdsl.csl-stencil-to-csl-wrapper", target="wse4")
 
 
@@ -116,7 +116,7 @@ async def test_function_pass_equals_its_module_pass(name: str) -> None:
 @pytest.mark.anyio
 async def test_error_of_the_library_names_pass_and_module() -> None:
     text = "func.func @f(%a: i128) -> i128 { func.return %a : i128 }"
-    with pytest.raises(apass.AdapterError) as caught:
+    with pytest.raises(apass.errors.AdapterError) as caught:
         await apass.get_pass("xdsl.convert-func-to-x86-func").run(module(text), name="m.mlir")
     first, second, *_ = str(caught.value).splitlines()
     assert first == "pass convert-func-to-x86-func of xDSL failed with DiagnosticException:"
@@ -130,7 +130,7 @@ async def test_bug_of_a_verifier_is_a_verify_error(monkeypatch: pytest.MonkeyPat
     # As in x86_scf.rof of xDSL 0.74.
     bug = AttributeError("type object 'ForRofOperation' has no attribute 'name'")
     monkeypatch.setattr(FuncOp, "verify_", Mock(side_effect=bug))
-    with pytest.raises(apass.VerifyError) as caught:
+    with pytest.raises(apass.errors.VerifyError) as caught:
         await apass.get_pass("xdsl.canonicalize")(mod)
     first = "the result of pass canonicalize of xDSL is invalid: a verifier of xDSL failed with AttributeError: "
     assert str(caught.value) == f"{first}type object 'ForRofOperation' has no attribute 'name'"

@@ -100,7 +100,7 @@ def test_errors_are_those_of_xdsl(line: str, message: str) -> None:
 %v0 = "test.op"(%a) : (i32) -> i32
 {line}
 """
-    with pytest.raises(apass.AdapterError, match=message):
+    with pytest.raises(apass.errors.AdapterError, match=message):
         parse_module(text, "test.mlir")
 
 
@@ -122,7 +122,7 @@ def test_bit_patterns_keep_their_numbers() -> None:
 
 
 def test_bit_pattern_that_is_too_long_is_rejected() -> None:
-    with pytest.raises(apass.AdapterError, match="0x123456789 has more bits than f32"):
+    with pytest.raises(apass.errors.AdapterError, match="0x123456789 has more bits than f32"):
         module('"test.op"() {value = dense<0x123456789> : tensor<2xf32>} : () -> ()')
 
 

@@ -216,7 +216,7 @@ async def test_reproducer_is_written(model: Path, tmp_path: Path) -> None:
         await debugger.press("w")
         await debugger.answer(str(model / "below"))
         assert debugger.message.startswith(f"cannot write {model}/below: ")
-    assert (await apass.replay(folder)).verdict is apass.Verdict.SUCCEEDS
+    assert (await apass.replay(folder)).verdict is apass.debugging.Verdict.SUCCEEDS
 
 
 @pytest.mark.slow
@@ -263,7 +263,7 @@ async def test_foreign_cancellation_fails_the_model(model: Path) -> None:
     async with debugging([model], "debugger.Await") as debugger:
         await debugger.press("c")
         assert debugger.first_line == "finished: 1 model failed"
-    assert isinstance(debugger.session.errors["m.relay"], apass.PassCancelledError)
+    assert isinstance(debugger.session.errors["m.relay"], apass.errors.PassCancelledError)
 
 
 @pytest.mark.slow

@@ -98,7 +98,7 @@ async def test_broken_text_is_kept_for_another_try(edited: Edit) -> None:
 
 
 async def test_binary_files_are_refused(edited: Edit) -> None:
-    with pytest.raises(apass.AdapterError, match="modules of type Binary are written as binary files"):
+    with pytest.raises(apass.errors.AdapterError, match="modules of type Binary are written as binary files"):
         await edited(Binary({"f": 1}), "1", "2")
 
 

@@ -201,7 +201,7 @@ def test_failed_modules_have_no_times() -> None:
 def test_runs_of_other_kinds_are_not_compared() -> None:
     journal = replace(timed("journal", {}), identity="files")
     message = "report identifies modules by their text, and journal by their files; compare two reports, or"
-    with pytest.raises(apass.InputError, match=message):
+    with pytest.raises(apass.errors.InputError, match=message):
         RunDiff.of(timed("report", {}), journal)
 
 

@@ -67,7 +67,7 @@ def test_other_result_of_a_repetition_is_noticed(tmp_path: Path) -> None:
 def test_repetitions_have_equal_modules(tmp_path: Path) -> None:
     page(tmp_path / "0.html", change("A", g=1))
     page(tmp_path / "1.html", change("A", g=1), modules={"m": {"f": 1}})
-    with pytest.raises(apass.InputError, match=r"are not repetitions: only one of them has 'n'; put reports"):
+    with pytest.raises(apass.errors.InputError, match=r"are not repetitions: only one of them has 'n'; put reports"):
         read_run(tmp_path)
 
 
@@ -120,7 +120,7 @@ def test_record_of_another_program_is_named(tmp_path: Path, head: dict[str, Any]
     list(file)
     file.append(head)
     file.close()
-    with pytest.raises(apass.JournalError, match=r"record 1 of the journal") as caught:
+    with pytest.raises(apass.errors.JournalError, match=r"record 1 of the journal") as caught:
         read_run(tmp_path / "j")
     assert message in str(caught.value)
 
@@ -157,10 +157,10 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         "missing": f"cannot read {tmp_path}/missing: No such file or directory",
     }
     for name, message in messages.items():
-        with pytest.raises(apass.InputError) as caught:
+        with pytest.raises(apass.errors.InputError) as caught:
             read_run(tmp_path / name)
         assert str(caught.value) == message
-    with pytest.raises(apass.InputError, match="null"):
+    with pytest.raises(apass.errors.InputError, match="null"):
         read_run("a\0b")
 
 
@@ -185,5 +185,5 @@ def test_cut_report_is_an_input_error(tmp_path_factory: pytest.TempPathFactory, 
     cut = text[: data.draw(st.integers(0, text.index("<script>") - 1))]
     (folder / "b.html").write_text(cut, "utf-8")
     if cut.count("</script>") < 2:
-        with pytest.raises(apass.InputError, match=r"neither a report|cannot be read"):
+        with pytest.raises(apass.errors.InputError, match=r"neither a report|cannot be read"):
             read_run(folder / "b.html")

@@ -15,7 +15,8 @@ from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
 
 import apass
-from apass import DebugError, DebugWarning, Pass, PassContext, PassInfo, PassResultError, VerifyError
+from apass import Pass, PassContext, PassInfo
+from apass.errors import DebugError, DebugWarning, PassResultError, VerifyError
 from apass.instruments import DebugInstrument, HonestChangeInstrument, PassTimingInstrument, VerifyInstrument
 
 pytestmark = pytest.mark.anyio

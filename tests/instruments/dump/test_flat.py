@@ -200,7 +200,7 @@ async def test_write_error_names_the_file(tmp_path: Path) -> None:
 async def test_module_without_text_raises_and_leaves_no_file(tmp_path: Path) -> None:
     pass_: apass.Pass[Any] = apass.module_pass(lambda mod, ctx: mod, opt_level=0, name="Keep")
     async with apass.PassContext(instruments=[DumpIR(tmp_path)]):
-        with pytest.raises(apass.AdapterError, match="no IR adapter") as caught:
+        with pytest.raises(apass.errors.AdapterError, match="no IR adapter") as caught:
             await pass_(object())
         with pytest.raises(UnicodeEncodeError, match="surrogates not allowed"):
             await pass_({"f": "\ud800"})

@@ -142,7 +142,7 @@ async def test_inner_file_names_a_resumable_file(tmp_path: Path) -> None:
 async def test_foreign_file_raises_resume_error(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("hello\n")
     for path, message in ((tmp_path / "x.txt", "it is no text file that"), (tmp_path / "y.txt", "No such file")):
-        with pytest.raises(apass.ResumeError, match=message):
+        with pytest.raises(apass.errors.ResumeError, match=message):
             read_dumped(path)
     with pytest.raises(NotADirectoryError, match="choose another"):
         DumpTree(tmp_path / "x.txt")
@@ -157,7 +157,7 @@ async def test_module_file_outside_of_the_dump_is_rejected(name: str, tmp_path: 
     (path.parent / "link.json").symlink_to(tmp_path / "secret.json")
     lines = path.read_text().splitlines()
     path.write_text("\n".join([*lines[:2], f"# module: {name}\n"]))
-    with pytest.raises(apass.ResumeError, match="is outside of the dump"):
+    with pytest.raises(apass.errors.ResumeError, match="is outside of the dump"):
         read_dumped(path)
 
 

@@ -46,7 +46,7 @@ def test_text_survives_parsing(text: str) -> None:
     ],
 )
 def test_invalid_texts_raise(text: str, message: str) -> None:
-    with pytest.raises(apass.BreakpointError, match=message):
+    with pytest.raises(apass.errors.BreakpointError, match=message):
         parse_breakpoint(text)
 
 
@@ -117,9 +117,9 @@ async def test_breakpoints_are_added_and_removed() -> None:
     assert pauses.add("pass:A") == pauses.add(parse_breakpoint("pass:A"))
     assert list(map(str, pauses.breakpoints)) == ["error", "pass:A"]
     pauses.remove(ErrorBreakpoint())
-    with pytest.raises(apass.PauseError, match=r"there is no breakpoint 'error'; the breakpoints are: pass:A"):
+    with pytest.raises(apass.errors.PauseError, match=r"there is no breakpoint 'error'; the breakpoints are: pass:A"):
         pauses.remove("error")
-    with pytest.raises(apass.PauseError, match="create the instrument with watch_waits"):
+    with pytest.raises(apass.errors.PauseError, match="create the instrument with watch_waits"):
         pauses.add(WaitBreakpoint(1.0))
 
 

@@ -140,7 +140,7 @@ async def test_replace_after_error_is_result() -> None:
 
 async def test_replace_refuses_what_is_no_module() -> None:
     def replace(pause: Pause) -> None:
-        with pytest.raises(apass.AdapterError):
+        with pytest.raises(apass.errors.AdapterError):
             pause.replace(3)
         assert pause.is_open
         pause.continue_()
@@ -196,9 +196,9 @@ async def test_rerun_repeats_positions() -> None:
 
 async def test_rerun_with_wrong_options_leaves_pause_open() -> None:
     def rerun(pause: Pause) -> None:
-        with pytest.raises(apass.PipelineSyntaxError, match="has no option 'amountt'; did you mean 'amount'"):
+        with pytest.raises(apass.errors.PipelineSyntaxError, match="has no option 'amountt'; did you mean 'amount'"):
             pause.rerun("amountt=1")
-        with pytest.raises(apass.PipelineSyntaxError, match="expected the end of the options"):
+        with pytest.raises(apass.errors.PipelineSyntaxError, match="expected the end of the options"):
             pause.rerun("amount=1},pauses.Square{")
         assert pause.is_open
         pause.continue_()
@@ -208,7 +208,7 @@ async def test_rerun_with_wrong_options_leaves_pause_open() -> None:
 
 async def test_rerun_of_unregistered_pass_takes_no_options() -> None:
     def rerun(pause: Pause) -> None:
-        with pytest.raises(apass.UnknownPassError):
+        with pytest.raises(apass.errors.UnknownPassError):
             pause.rerun("a=1")
         pause.continue_()
 
@@ -219,7 +219,7 @@ async def test_second_command_raises() -> None:
     def twice(pause: Pause) -> None:
         pause.step()
         assert not pause.is_open
-        with pytest.raises(apass.PauseError, match="the pause has ended"):
+        with pytest.raises(apass.errors.PauseError, match="the pause has ended"):
             pause.step()
 
     await paused(Add(), [twice])
@@ -247,8 +247,8 @@ async def test_saved_state_is_replayed(tmp_path: Path) -> None:
         "m",
     )
     assert found.rest == "pauses.Add{amount=5},pauses.Add{amount=7}"
-    assert (await apass.replay(saved[0])).verdict is apass.Verdict.SUCCEEDS
-    with pytest.raises(apass.ReproducerError, match="the passes do not fail; give a check"):
+    assert (await apass.replay(saved[0])).verdict is apass.debugging.Verdict.SUCCEEDS
+    with pytest.raises(apass.errors.ReproducerError, match="the passes do not fail; give a check"):
         await apass.reduce(saved[0])
 
 
@@ -263,7 +263,7 @@ async def test_saved_failure_is_replayed(tmp_path: Path) -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(follow)
         await Sequential([Fail]).run({"f": 2}, ctx=PassContext(instruments=[pauses]))
-    assert (await apass.replay(tmp_path / "state", Fail)).verdict is apass.Verdict.SAME
+    assert (await apass.replay(tmp_path / "state", Fail)).verdict is apass.debugging.Verdict.SAME
 
 
 async def test_pause_holds_no_event_loop() -> None:

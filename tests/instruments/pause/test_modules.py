@@ -139,7 +139,7 @@ async def test_cancellation_ends_pauses() -> None:
     (pause,) = seen
     assert not pause.is_open
     assert pauses.open_pauses == ()
-    with pytest.raises(apass.PauseError, match="the pause has ended"):
+    with pytest.raises(apass.errors.PauseError, match="the pause has ended"):
         pause.step()
     assert await pauses.next_pause() is None
 
@@ -244,7 +244,7 @@ async def test_passes_in_other_threads_run_on() -> None:
 
 async def test_worker_refuses_instrument() -> None:
     async with PassContext(instruments=[PauseInstrument()]):
-        with pytest.raises(apass.PassContextError, match="it cannot pause a pass in another process"):
+        with pytest.raises(apass.errors.PassContextError, match="it cannot pause a pass in another process"):
             await apass.optimize_all({"a": {"f": 1}}, PIPELINE, executor="process")
 
 

@@ -55,7 +55,7 @@ ONNX = "g (float[2] x) => (float[2] y) {\n  [first] a = Relu (x)\n  b = Identity
 
 async def test_broken_onnx_node_is_found() -> None:
     mod = onnx_models.model_of(ONNX)
-    found, locations = await observed(apass.with_locations(mod), "onnx.IdentityElimination", BreakOnnx)
+    found, locations = await observed(apass.plugins.with_locations(mod), "onnx.IdentityElimination", BreakOnnx)
     assert [node.name for node in found.nodes()] == ["first", "second", "b"]
     assert touches(found, "second") == ["changed onnx.IdentityElimination", "changed BreakOnnx"]
     assert touches(found, "y") == touches(found, "second")
@@ -97,7 +97,7 @@ def test_onnx_names_of_branches_are_unique() -> None:
 def test_onnx_location_is_that_of_exporter() -> None:
     mod = onnx_models.model_of(ONNX)
     next(iter(mod.graph)).metadata_props["pkg.torch.onnx.stack_trace"] = "net.py:7"
-    located = [node.location for node in nodes_of(apass.adapter_for(mod), apass.with_locations(mod).graph)]
+    located = [node.location for node in nodes_of(apass.adapter_for(mod), apass.plugins.with_locations(mod).graph)]
     assert located == ["net.py:7", "apass:1", "apass:2"]
 
 
@@ -123,7 +123,7 @@ def BreakRelay(func: relay.Function, mod: relay.IRModule, ctx: apass.PassContext
 
 
 async def test_broken_relay_node_is_found() -> None:
-    mod = apass.with_locations(net())
+    mod = apass.plugins.with_locations(net())
     found, locations = await observed(mod, "FoldConstant", BreakRelay, "InferType")
     assert touches(found, "sigmoid#0") == ["made BreakRelay"]
     assert touches(found, "tanh#0") == ["removed BreakRelay"]
@@ -176,14 +176,14 @@ def test_relay_nodes_are_named_by_let() -> None:
 def test_relay_spans_keep_types_and_meaning() -> None:
     mod = relay.transform.InferType()
     typed = apass.run(mod, net())
-    located = apass.with_locations(typed)
+    located = apass.plugins.with_locations(typed)
     assert apass.adapter_for(typed).equal(typed, located)
     assert located["main"].checked_type_ is not None
     assert all(node.location for node in nodes_of(apass.adapter_for(typed), located["main"]))
 
 
 async def test_xdsl_passes_are_found() -> None:
-    mod = apass.with_locations(xdsl_modules.module(xdsl_modules.SUMS))
+    mod = apass.plugins.with_locations(xdsl_modules.module(xdsl_modules.SUMS))
     found, locations = await observed(mod, "xdsl.canonicalize", "xdsl.cse")
     assert touches(found, "%zero") == ["removed xdsl.canonicalize"]
     assert touches(found, "%z") == ["changed xdsl.canonicalize", "removed xdsl.cse"]
@@ -208,7 +208,7 @@ def BreakXdsl(func: Any, mod: Any, ctx: apass.PassContext) -> Any:
 
 
 async def test_broken_xdsl_operation_is_found() -> None:
-    mod = apass.with_locations(xdsl_modules.module(xdsl_modules.SUMS))
+    mod = apass.plugins.with_locations(xdsl_modules.module(xdsl_modules.SUMS))
     found, locations = await observed(mod, BreakXdsl)
     assert touches(found, "arith.muli#0") == ["made BreakXdsl"]
     assert touches(found, "%sum") == ["removed BreakXdsl"]
@@ -242,7 +242,7 @@ def BreakLLVM(func: Function, mod: Module, ctx: apass.PassContext) -> Function:
 
 
 async def test_broken_llvm_instruction_is_found() -> None:
-    mod = apass.with_locations(Module.parse(LLVM))
+    mod = apass.plugins.with_locations(Module.parse(LLVM))
     found, locations = await observed(mod, "llvm.InstCombine", BreakLLVM)
     assert touches(found, "%x") == ["changed llvm.InstCombine"]
     assert touches(found, "%0") == ["changed llvm.InstCombine", "changed BreakLLVM"]
@@ -258,14 +258,14 @@ async def test_lost_llvm_location_is_found() -> None:
         lines[2] = lines[2].partition(", !dbg")[0]
         return func.with_definition("\n".join(lines))
 
-    _, locations = await observed(apass.with_locations(Module.parse(LLVM)), Lose)
+    _, locations = await observed(apass.plugins.with_locations(Module.parse(LLVM)), Lose)
     assert locations == "0:sequential/0:Lose in f: lost the location of %x"
 
 
 @pytest.mark.parametrize("name", sorted(llvm_modules.TEXTS))
 def test_llvm_locations_keep_module_valid(name: str) -> None:
     mod = llvm_modules.module(name)
-    located = apass.with_locations(mod)
+    located = apass.plugins.with_locations(mod)
     adapter = apass.adapter_for(mod)
     adapter.verify(located)
     if mod.skeleton.has_debug_info:
@@ -285,18 +285,18 @@ async def test_tvm_bindings_and_blocks_are_found() -> None:
 
 async def test_tvm_calls_have_artificial_locations() -> None:
     legalized = await apass.parse_pipeline("tvm.relax.LegalizeOps")(tvm_modules.shared())
-    located = apass.with_locations(legalized)
+    located = apass.plugins.with_locations(legalized)
     adapter = apass.adapter_for(located)
     assert adapter.equal(legalized, located)
     adapter.verify(located)
     nodes = nodes_of(adapter, located["first"])
     assert [node.location for node in nodes] == ["apass:1:1", "apass:2:1", "apass:3:1", "apass:4:1"]
-    assert apass.with_locations(located) is located
+    assert apass.plugins.with_locations(located) is located
 
 
 def test_dicts_have_no_artificial_locations() -> None:
-    with pytest.raises(apass.AdapterError, match="does not define nodes and with_locations"):
-        apass.with_locations({"f": 1})
+    with pytest.raises(apass.errors.AdapterError, match="does not define nodes and with_locations"):
+        apass.plugins.with_locations({"f": 1})
 
 
 def test_shared_tvm_nodes_are_equal() -> None:

@@ -193,12 +193,12 @@ async def test_conversion_makes_all_nodes() -> None:
 
 async def test_unknown_names_suggest_near_ones() -> None:
     found = await provenance_of(NET, editing("Make", a=1))
-    with pytest.raises(apass.UnknownNodeError, match="has no node 'rleu'; did you mean 'relu'"):
+    with pytest.raises(apass.errors.UnknownNodeError, match="has no node 'rleu'; did you mean 'relu'"):
         found.find("rleu")
-    with pytest.raises(apass.UnknownNodeError, match="has no function 'mian'; did you mean 'main'"):
+    with pytest.raises(apass.errors.UnknownNodeError, match="has no function 'mian'; did you mean 'main'"):
         found.find("relu", "mian")
     instrument = ProvenanceInstrument()
-    with pytest.raises(apass.UnknownNodeError, match="no pass has ended"):
+    with pytest.raises(apass.errors.UnknownNodeError, match="no pass has ended"):
         instrument.provenance()
 
 
@@ -208,7 +208,7 @@ async def test_adapter_without_nodes_has_functions() -> None:
 
     found = await provenance_of({"f": 1}, apass.function_pass(increase, opt_level=0, name="Inc"))
     assert found.render() == "f: from the input; changed by Inc"
-    with pytest.raises(apass.UnknownNodeError, match="its adapter lists functions only"):
+    with pytest.raises(apass.errors.UnknownNodeError, match="its adapter lists functions only"):
         found.find("x")
 
 

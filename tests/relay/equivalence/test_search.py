@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apass import Proof, relay
+from apass import relay
 from apass.external.solver import NotEncodedError
+from apass.plugins import Proof
 from apass.relay.equivalence.search import search
 from apass.relay.ir.ndarray import Array
 from apass.relay.testing.programs import Program, programs

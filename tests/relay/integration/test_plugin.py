@@ -1,7 +1,8 @@
 """The `IRPlugin` of Relay: the comparison of outputs."""
 
-from apass import Comparison, relay
+from apass import relay
 from apass.core.ir_plugin import IRPlugin
+from apass.plugins import Comparison
 from apass.relay.integration.plugin import PLUGIN
 from tests.helpers.rows import row
 

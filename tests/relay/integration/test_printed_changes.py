@@ -72,7 +72,7 @@ async def test_print_changed_shows_only_changed_functions(mod: IRModule) -> None
 
 async def test_verify_error_shows_only_changed_functions(mod: IRModule) -> None:
     async with apass.PassContext(instruments=[VerifyInstrument()]):
-        with pytest.raises(apass.VerifyError) as caught:
+        with pytest.raises(apass.errors.VerifyError) as caught:
             await Break(mod)
     assert "@@ -1,5 +1,4 @@ f\n" in str(caught.value)
     assert "def @g" not in str(caught.value)

@@ -54,7 +54,7 @@ def test_type_error_shows_location(read: Callable[..., relay.IRModule]) -> None:
     text = '#[version = "0.0.5"]\ndef @main(%x: int32) {\n  (%x, 1).2\n}'
     with pytest.raises(relay.TypeInferenceError) as caught:
         read(text, "bad.relay")
-    assert isinstance(caught.value, apass.DiagnosticError)
+    assert isinstance(caught.value, apass.errors.DiagnosticError)
     assert " --> bad.relay:3:3\n" in str(caught.value)
 
 

@@ -124,7 +124,7 @@ def test_print_ir_writes_module_to_stdout(capsys: pytest.CaptureFixture[str]) ->
     assert "meta[relay.Constant][0]" in plain
     assert "#[metadata]" not in plain
     assert "#[metadata]" in whole
-    with pytest.raises(apass.AdapterError, match=r"requires an apass\.relay\.IRModule"):
+    with pytest.raises(apass.errors.AdapterError, match=r"requires an apass\.relay\.IRModule"):
         apass.run(transform.PrintIR(), {"f": 1})
 
 

@@ -13,11 +13,11 @@ from xdsl.universe import Universe
 
 from apass.adapters.xdsl.passes.function_passes import FUNCTION_PASSES
 from apass.adapters.xdsl.passes.wrappers import PREFIX, XdslFunctionPass, XdslPass
+from apass.core.outside import Outside, reviewed
 from apass.errors import PassDefinitionError
 from apass.passes.base import Pass
 from apass.passes.registry import get_pass, provide_pass
 from apass.passes.sequential import Sequential
-from apass.plugins import Outside, reviewed
 
 __all__ = ["DEFAULT", "FUNCTION_PASSES", "XdslFunctionPass", "XdslPass", "wrap"]
 

@@ -89,11 +89,11 @@ def foreign(function: str, options: Mapping[str, Any] | None = None) -> ForeignP
 
 
 FAILURES: dict[str, tuple[type[Exception], str]] = {
-    "fail": (apass.AdapterError, r"^demo failed on model 'without name': AssertionError: no such thing"),
-    "rename_output": (apass.VerifyError, "demo changed the inputs and outputs"),
-    "drop_input": (apass.VerifyError, "^demo (returned an invalid model for a valid one|changed)"),
-    "as_double": (apass.VerifyError, "^demo (returned an invalid model for a valid one|changed)"),
-    "crash": (apass.AdapterError, r"^demo crashed on model .*; the model is unchanged"),
+    "fail": (apass.errors.AdapterError, r"^demo failed on model 'without name': AssertionError: no such thing"),
+    "rename_output": (apass.errors.VerifyError, "demo changed the inputs and outputs"),
+    "drop_input": (apass.errors.VerifyError, "^demo (returned an invalid model for a valid one|changed)"),
+    "as_double": (apass.errors.VerifyError, "^demo (returned an invalid model for a valid one|changed)"),
+    "crash": (apass.errors.AdapterError, r"^demo crashed on model .*; the model is unchanged"),
 }
 """Functions of this module, with the error of a pass that calls them."""
 
@@ -112,7 +112,7 @@ def test_failures_of_the_library_become_errors() -> None:
 def test_result_that_onnxruntime_rejects_is_invalid() -> None:
     async def main() -> None:
         message = r"^demo returned an invalid model for a valid one: onnxruntime does not load it: .*Softplus"
-        with pytest.raises(apass.VerifyError, match=message):
+        with pytest.raises(apass.errors.VerifyError, match=message):
             await foreign("soften")(model_of("g (double[2] x) => (double[2] y) { y = Relu(x) }"))
         # This input is not loaded either, so that the optimizer is not the cause.
         mod = model_of("g (double[2] x) => (double[2] y) { a = Relu(x) y = Mish(a) }")
@@ -125,7 +125,7 @@ def test_result_that_onnxruntime_rejects_is_invalid() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory of a process")
 def test_memory_limit_is_enforced() -> None:
     async def main() -> None:
-        with pytest.raises(apass.AdapterError, match=r"demo needs more than 1,0.* raise the option max_memory"):
+        with pytest.raises(apass.errors.AdapterError, match=r"demo needs more than 1,0.* raise the option max_memory"):
             await foreign("allocate")(relu())
         assert await foreign("allocate", {"max_memory": 2**34})(model := relu()) is model
 
@@ -149,7 +149,7 @@ def test_cancellation_kills_the_process(backend: str, tmp_path: Path) -> None:
 
 
 def test_other_module_raises_adapter_error() -> None:
-    with pytest.raises(apass.AdapterError, match=r"needs an onnx_ir.Model, got .*ModelProto"):
+    with pytest.raises(apass.errors.AdapterError, match=r"needs an onnx_ir.Model, got .*ModelProto"):
         apass.run(apass.get_pass("ort.Basic"), proto_of("g (float[4] a) => (float[4] x) { x = Relu(a) }"))
 
 
@@ -194,7 +194,7 @@ def test_exponential_calls_are_rejected() -> None:
 
     async def main() -> None:
         for name in OPTIMIZERS:
-            with pytest.raises(apass.AdapterError, match=r"expand to .* raise the option max_nodes"):
+            with pytest.raises(apass.errors.AdapterError, match=r"expand to .* raise the option max_nodes"):
                 await apass.get_pass(name)(model)
 
     anyio.run(main)
@@ -220,7 +220,7 @@ def test_hostile_sizes_stay_within_the_limit() -> None:
                 try:
                     # An optimizer that fills the memory piece by piece takes three seconds for the default limit.
                     result = await apass.get_pass(name, max_memory=2**28)(model_of(text))
-                except apass.AdapterError:
+                except apass.errors.AdapterError:
                     continue
                 assert len(ADAPTER.dumps(result)) < 2**20
 
@@ -234,7 +234,7 @@ def test_options_are_typed_and_read_back() -> None:
     assert pass_options("onnxscript.Optimize").keys() > {"num_iterations", "output_size_limit", *LIMITS}
     for name in OPTIMIZERS:
         assert pass_options(name).keys() >= LIMITS.keys()
-    with pytest.raises(apass.PassDefinitionError, match=r"option 'num_iterations' .* expected int, got 'many'"):
+    with pytest.raises(apass.errors.PassDefinitionError, match=r"option 'num_iterations' .* expected int, got 'many'"):
         apass.get_pass("onnxscript.Optimize", num_iterations="many")
 
 
@@ -245,7 +245,7 @@ def test_only_named_rewrite_rules_are_applied() -> None:
         result = await apass.get_pass("onnxscript.Rewrite", rules=["no_op_transpose_rule"])(model)
         assert op_types(result) == ["Identity"]
         assert await apass.get_pass("onnxscript.Rewrite", rules=["no_op_cast_rule"])(model) is model
-        with pytest.raises(apass.AdapterError, match="no rewrite rule 'cast_cast'"):
+        with pytest.raises(apass.errors.AdapterError, match="no rewrite rule 'cast_cast'"):
             await apass.get_pass("onnxscript.Rewrite", rules=["cast_cast"])(model)
 
     anyio.run(main)

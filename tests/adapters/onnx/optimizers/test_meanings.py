@@ -71,7 +71,7 @@ async def keeps_meaning(name: str, case: Case) -> bool:
     with row((name, case.name)):
         try:
             result = await optimized(name, case.model)
-        except apass.AdapterError:
+        except apass.errors.AdapterError:
             # onnxslim and onnxruntime do not support all operators.
             if name.startswith("onnxscript."):
                 raise

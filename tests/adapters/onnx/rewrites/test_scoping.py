@@ -71,7 +71,7 @@ def test_colliding_names_are_rejected_or_keep_results(graph: onnx.GraphProto) ->
     before = outputs(data)
     try:
         model = model_from_bytes(data)
-    except apass.AdapterError:
+    except apass.errors.AdapterError:
         return
     result = apass.run("onnx.Default", model, context=apass.PassContext(opt_level=2))
     if before is not None:

@@ -395,5 +395,5 @@ def test_damaged_node_is_named() -> None:
         "g (float[2] x) => (float[2] y) { a = Transpose <perm: ints = [0]> () y = Transpose(a) }": "^node '[ay]'",
     }
     for graph, message in rows.items():
-        with row(graph), pytest.raises(apass.AdapterError, match=message):
+        with row(graph), pytest.raises(apass.errors.AdapterError, match=message):
             run("onnx.Default", model_of(graph))
