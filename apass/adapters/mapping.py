@@ -8,9 +8,9 @@ from pprint import pformat
 from typing import Any, Final, cast
 
 from apass.adapters.base import BaseAdapter
+from apass.adapters.nodes import Node
 from apass.core.adapter import FunctionKind
 from apass.core.ir_plugin import IRPlugin
-from apass.core.nodes import Node
 from apass.errors import AdapterError, VerifyError
 from apass.util.delta_debugging import Shrinking
 from apass.util.fingerprint import fingerprint_value

@@ -30,8 +30,8 @@ from apass.core.ir_plugin import (
     plugin_for_type,
     require_plugin,
 )
-from apass.core.plugins import plugins
 from apass.errors import AdapterError, ApassError, InputError, MissingExtraError, PluginError
+from apass.loading.entry_points import plugins
 from apass.passes.base import Pass
 from apass.pipelines.parser import parse_pipeline
 from apass.util.files import PartFile, Prepared, naming

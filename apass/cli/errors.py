@@ -19,7 +19,6 @@ from apass.cli.terminal import print_error, print_warning, safe_markup, safe_nam
 from apass.core.places import place_of_error
 from apass.core.run import RunNote, is_whereabouts
 from apass.core.tracebacks import RemoteTraceback
-from apass.core.user_modules import loaded_user_modules
 from apass.errors import (
     ApassError,
     DebugWarning,
@@ -30,6 +29,7 @@ from apass.errors import (
     UnmatchedPassNameWarning,
     has_suggestion,
 )
+from apass.loading.user_modules import loaded_user_modules
 from apass.passes.base import Pass
 
 __all__ = [

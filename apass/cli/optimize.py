@@ -23,7 +23,6 @@ from apass.cli.inputs import Job
 from apass.cli.journal import FileJournal, Finished, States
 from apass.cli.output_files import named
 from apass.concurrency.thread_batches import ThreadBatches, call_all
-from apass.core.changes import CHANGES, ChangeLog
 from apass.core.context import current_scope
 from apass.core.executor import Executor
 from apass.core.ir_plugin import file_suffix
@@ -31,6 +30,7 @@ from apass.core.run import enter_module
 from apass.core.tracebacks import hide_runner_frames
 from apass.errors import ApassError, OutputsChangedError, PassCancelledError, PassExitedError
 from apass.passes.base import Pass
+from apass.runner.changes import CHANGES, ChangeLog
 from apass.util.files import PartFile, Prepared, complete_together, completed_later, copy_whole, give_up
 
 __all__ = [

@@ -15,8 +15,8 @@ import typer
 from apass.cli.app import COMMANDS, LOAD_HELP
 from apass.cli.errors import errors_as_lines
 from apass.cli.settings_file import find_settings, settings_in
-from apass.core.user_modules import load_user_module
 from apass.errors import InputError, did_you_mean
+from apass.loading.user_modules import load_user_module
 
 __all__ = ["LoadOption", "load_user_modules"]
 

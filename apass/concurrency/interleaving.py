@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -14,6 +13,7 @@ import anyio
 from anyio.lowlevel import cancel_shielded_checkpoint, checkpoint
 
 from apass.concurrency.coroutines import is_async
+from apass.concurrency.run_locals import RunLocal
 from apass.concurrency.scheduler import LoopScheduler
 
 __all__ = ["InterleavingScheduler", "Schedule", "make_scheduler", "seeded"]
@@ -32,7 +32,7 @@ QUIET: Final = 5
 TRACED: Final = 10_000
 """The number of steps that a scheduler remembers."""
 
-_MAKE: ContextVar[Callable[[int | None], LoopScheduler]] = ContextVar("apass_make_scheduler", default=LoopScheduler)
+_MAKE: Final[RunLocal[Callable[[int | None], LoopScheduler]]] = RunLocal("make_scheduler", LoopScheduler)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,8 @@ def seeded(seed: int | None) -> Generator[None]:
 
     If the seed is None, bodies start in their own order, however long they take.
     """
-    token = _MAKE.set(_unsliced if seed is None else partial(InterleavingScheduler, schedule=Schedule(seed)))
-    try:
+    with _MAKE.set_to(_unsliced if seed is None else partial(InterleavingScheduler, schedule=Schedule(seed))):
         yield
-    finally:
-        _MAKE.reset(token)
 
 
 def make_scheduler(slots: int | None, schedule: Schedule | None = None) -> LoopScheduler:

@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, Protocol, TypeVar, cast
 from apass.concurrency.limits import usable_cores
 from apass.concurrency.thread_batches import ThreadBatches, call_all
 from apass.core.executor import in_executor
-from apass.core.plugins import Offer, plugins
 from apass.errors import AdapterError, MissingExtraError
+from apass.loading.entry_points import Offer, plugins
 from apass.util.delta_debugging import Shrinking
 from apass.util.imported_names import find_imported
 from apass.util.interactive import definition_in_session

@@ -4,13 +4,13 @@ import json
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from threading import RLock, local
 from typing import Any, Final, Literal, TypeVar, cast
 
 from apass.concurrency.coroutines import is_awaitable
+from apass.concurrency.run_locals import RunLocal
 from apass.concurrency.single_flight import SingleFlight
 from apass.core.adapter import IRAdapter, adapter_of_type
 from apass.core.analysis import Analysis, Options
@@ -53,10 +53,10 @@ class _Computation:
     """The analyses requested so far, and their dependencies."""
 
 
-_COMPUTATION: ContextVar[_Computation | None] = ContextVar("apass_computation", default=None)
+_COMPUTATION: Final[RunLocal[_Computation | None]] = RunLocal("computation", None)
 """The computation that this task works for, or None."""
 
-_READY: ContextVar[tuple[object, Mapping[Analysis[Any], Any]]] = ContextVar("apass_ready", default=(None, {}))
+_READY: Final[RunLocal[tuple[object, Mapping[Analysis[Any], Any]]]] = RunLocal("ready", (None, {}))
 """An object and its results, set by `give`."""
 
 
@@ -263,11 +263,8 @@ class AnalysisManager:
 
     async def _compute(self, key: _Key, x: object, ctx: object, options: Options) -> _CachedResult:
         computation = _Computation(key, set())
-        token = _COMPUTATION.set(computation)
-        try:
+        with _COMPUTATION.set_to(computation):
             value = await key[1].compute(x, ctx, {name: value for name, value, _ in options})
-        finally:
-            _COMPUTATION.reset(token)
         self.counts["computed"] += 1
         return _CachedResult(value, frozenset(computation.needs))
 

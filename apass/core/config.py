@@ -7,8 +7,8 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, overload
 
-from apass.core.plugins import import_all, matching_modules
 from apass.errors import ConfigTypeError, MissingExtraError, PassRegistrationError, UnknownConfigError, did_you_mean
+from apass.loading.entry_points import import_all, matching_modules
 from apass.util.interactive import definition_in_session
 from apass.util.typed_values import convert, type_name
 

@@ -14,11 +14,11 @@ import anyio
 from anyio.lowlevel import RunVar
 
 from apass.concurrency.coroutines import await_once, is_awaitable
+from apass.concurrency.run_locals import RunLocal
 from apass.concurrency.shielding import Call, flatten_errors, run_shielded
 from apass.core.adapter import never_modules
 from apass.core.analysis import Analysis
 from apass.core.analysis_manager import AnalysisManager
-from apass.core.changes import CHANGES
 from apass.core.config import Config, ConfigValues, list_configs, make_config
 from apass.core.deadline import Deadline, earlier
 from apass.core.diagnostic_context import DiagnosticContext
@@ -27,7 +27,6 @@ from apass.core.executor import ExecutorChoice, check_executor
 from apass.core.hooks import NO_HOOKS, Hooks, answer_of_should_run, find_hook, mark_used, with_companions
 from apass.core.info import PassInfo
 from apass.core.instrument import instrument_name
-from apass.core.plugins import plugins
 from apass.core.questions import answer_to
 from apass.core.remarks import Remark
 from apass.core.run import Run, current_run
@@ -36,6 +35,7 @@ from apass.core.scope import ContextState, Scope
 from apass.core.store import FaultTolerantStore, Store
 from apass.core.tracebacks import hidden_in_pytest, hide_runner_frames
 from apass.errors import PassContextError
+from apass.loading.entry_points import plugins
 from apass.util.checks import is_count, is_seconds
 from apass.util.text import count_of, shorten
 
@@ -45,7 +45,6 @@ __all__ = [
     "Opener",
     "PassContext",
     "PassScope",
-    "can_merge_passes",
     "current_scope",
     "enter_in_worker",
     "expect_pass_names",
@@ -60,7 +59,7 @@ R = TypeVar("R")
 Opener: TypeAlias = Callable[["PassContext"], AbstractAsyncContextManager[R] | AsyncIterator[R]]
 """Opens something for a run of a pass: `Pass.open`, or a function like it."""
 
-OPENED: ContextVar[Mapping[Opener[Any], Any]] = ContextVar("apass_opened", default=MappingProxyType({}))
+OPENED: Final[RunLocal[Mapping[Opener[Any], Any]]] = RunLocal("opened", MappingProxyType({}))
 """What the passes of the run have opened, by opener."""
 
 _set_field: Final = object.__setattr__
@@ -455,14 +454,13 @@ class PassContext(Displayed):
                 f"override_instruments of {self!r} was called by a hook that it calls itself; call it from a pass, "
                 "or around one"
             )
-        token = _OVERRIDING.set((*_OVERRIDING.get(), self))
         lock = state.override_lock = state.override_lock or anyio.Lock()
         try:
-            async with lock:
-                state.chosen_instruments = chosen
-                await self._replace_instruments(new)
+            with _OVERRIDING.set_to((*_OVERRIDING.get(), self)):
+                async with lock:
+                    state.chosen_instruments = chosen
+                    await self._replace_instruments(new)
         finally:
-            _OVERRIDING.reset(token)
             if not lock.locked():
                 state.override_lock = None
 
@@ -649,7 +647,7 @@ PassScope: TypeAlias = Scope[PassContext]
 """One entry of a `PassContext`."""
 
 _SCOPE: ContextVar[PassScope | None] = ContextVar("apass_scope", default=None)
-_OVERRIDING: ContextVar[tuple[PassContext, ...]] = ContextVar("apass_overriding", default=())
+_OVERRIDING: Final[RunLocal[tuple[PassContext, ...]]] = RunLocal("overriding", ())
 _DEFAULT_SCOPE: RunVar[PassScope] = RunVar("apass_default_scope")
 
 
@@ -764,15 +762,6 @@ def _out_of_order(ctx: PassContext, scope: PassScope | None) -> str:
     if scope is None or scope.ctx is ctx or above is None:
         return f"{ctx!r} was left in a task that had not entered it; leave a context in the task that entered it"
     return f"{ctx!r} was left while {scope.ctx!r} is current; leave contexts in the reverse of the order of entering"
-
-
-def can_merge_passes() -> bool:
-    """Return whether a pass may run in place of several ones.
-
-    It may not if a store, a deadline or a record of changes looks at single passes. `Pass.merged_with` returns None
-    then.
-    """
-    return current_scope().is_plain and CHANGES.get() is None
 
 
 def expect_pass_names(names: Iterable[str]) -> None:

@@ -2,12 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
-from contextvars import ContextVar
 from functools import cache
 from typing import Any, Final, Literal, Protocol, TypeVar, TypeVarTuple, cast, runtime_checkable
 
-from apass.core.plugins import plugins
+from apass.concurrency.run_locals import RunLocal
 from apass.errors import PassCancelledError, did_you_mean
+from apass.loading.entry_points import plugins
 
 __all__ = [
     "SENDER",
@@ -89,10 +89,10 @@ It is an executor, the name of one, `"inline"` for the event loop's thread, or N
 _NAMES: Final = ("inline", "thread", "process", "interpreter")
 """The executors that can be chosen by name; all but `"inline"` are entry points of apass."""
 
-STOPPED: ContextVar[Callable[[], bool] | None] = ContextVar("apass_stopped", default=None)
+STOPPED: Final[RunLocal[Callable[[], bool] | None]] = RunLocal("stopped", None)
 """Within an executor: returns whether the run was cancelled. Executors set it."""
 
-SENDER: ContextVar[Callable[[bytes], object] | None] = ContextVar("apass_sender", default=None)
+SENDER: Final[RunLocal[Callable[[bytes], object] | None]] = RunLocal("sender", None)
 """Within a worker: sends a message to the caller of the current function. Executors set it."""
 
 

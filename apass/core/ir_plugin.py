@@ -10,8 +10,8 @@ from anyio import CapacityLimiter, to_thread
 
 from apass.concurrency.coroutines import is_async
 from apass.core.adapter import IRAdapter, ModT, adapter_for, adapter_of_type, offer_for, register_adapter, suffix_of
-from apass.core.plugins import Offer, plugins
 from apass.errors import AdapterError, PluginError
+from apass.loading.entry_points import Offer, plugins
 from apass.util.files import Prepared
 from apass.util.interactive import definition_in_session
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, TypeVar, overload
 
-from apass.core.plugins import import_all, matching_modules
 from apass.errors import MissingExtraError, PassRegistrationError, UnknownCallableError, did_you_mean
+from apass.loading.entry_points import import_all, matching_modules
 from apass.util.interactive import definition_in_session
 from apass.util.typed_values import is_plain_word, write
 

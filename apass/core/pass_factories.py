@@ -10,7 +10,6 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, Final, cast
 
-from apass.core.plugins import Offer, import_all, matching_modules, plugins
 from apass.errors import (
     ApassError,
     MissingExtraError,
@@ -19,6 +18,7 @@ from apass.errors import (
     did_you_mean,
     has_suggestion,
 )
+from apass.loading.entry_points import Offer, import_all, matching_modules, plugins
 from apass.util.interactive import definition_in_session
 from apass.util.typed_values import BARE_WORD
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, cast
 
-from apass.core.plugins import Offer, plugins
 from apass.errors import PluginWarning
+from apass.loading.entry_points import Offer, plugins
 
 __all__ = ["Extension", "Origin", "add_extension", "all_extensions", "is_extended", "remove_extension"]
 

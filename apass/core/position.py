@@ -4,17 +4,17 @@ import re
 from collections import Counter
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from threading import Lock
-from typing import Self
+from typing import Final, Self
 from weakref import WeakKeyDictionary
 
+from apass.concurrency.run_locals import RunLocal
 from apass.core.run import Run, current_run
 
 __all__ = ["Position", "PositionTracker", "in_branch"]
 
-_BRANCH: ContextVar[tuple[Run | None, str] | None] = ContextVar("apass_branch", default=None)
+_BRANCH: Final[RunLocal[tuple[Run | None, str] | None]] = RunLocal("branch", None)
 """The run of a pass with branches, and the branch that this task executes."""
 
 
@@ -135,12 +135,8 @@ def in_branch(name: str) -> Generator[None]:
 
     The branch is a part of the current pass; see `Position.steps`.
     """
-    before = _BRANCH.get()
-    _BRANCH.set((current_run(), name))
-    try:
+    with _BRANCH.set_to((current_run(), name)):
         yield
-    finally:
-        _BRANCH.set(before)
 
 
 def _branch_of(run: Run) -> str | None:

@@ -5,8 +5,8 @@ from typing import Any, Final, cast, overload
 
 from apass.core.analysis import Analysis, analysis
 from apass.core.context import PassContext
-from apass.core.plugins import import_all, matching_modules
 from apass.errors import PassDefinitionError, PassRegistrationError, UnknownPropertyError, did_you_mean
+from apass.loading.entry_points import import_all, matching_modules
 from apass.util.interactive import definition_in_session
 
 __all__ = ["Property", "check_property", "find_property", "list_properties", "names_of", "register_property"]

@@ -4,7 +4,6 @@ import json
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from hashlib import blake2b
 from threading import local
@@ -13,6 +12,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast, final, runti
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from apass.concurrency.coroutines import is_awaitable
+from apass.concurrency.run_locals import RunLocal
 from apass.concurrency.single_flight import SingleFlight
 from apass.core.run import Run, current_run
 from apass.errors import StoreError, StoreWarning
@@ -60,7 +60,7 @@ class CacheRequest(NamedTuple):
     """Whether the store had the result."""
 
 
-REQUESTS: Final[ContextVar[list[CacheRequest] | None]] = ContextVar("apass_cache_requests", default=None)
+REQUESTS: Final[RunLocal[list[CacheRequest] | None]] = RunLocal("cache_requests", None)
 """The requests of this task so far; None if nothing reads them."""
 
 

@@ -13,18 +13,18 @@ from apass.core.adapter import (
     load_with_facts,
     register_adapter,
 )
-from apass.core.changes import CHANGES
 from apass.core.config import ConfigOption, adopt_option, find_option
 from apass.core.context import PassContext
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.info import PassInfo
 from apass.core.instrument import instrument_name
-from apass.core.portable import Delegates
 from apass.core.run import Run, current_module_name, current_run
 from apass.core.run_settings import RunSettings
 from apass.core.store import SharedStore, Store
 from apass.errors import AdapterError, ExecutorError
 from apass.executors.pickling import dumps, pickled
+from apass.executors.portable import Delegates
+from apass.runner.changes import CHANGES
 
 __all__ = [
     "CallMessage",

@@ -20,7 +20,6 @@ from anyio.from_thread import start_blocking_portal
 from apass.concurrency.coroutines import await_once, is_async, is_awaitable
 from apass.core.adapter import adapter_for
 from apass.core.analysis_manager import give
-from apass.core.changes import CHANGES, ChangeLog
 from apass.core.context import OPENED, PassContext, enter_in_worker, limited_to
 from apass.core.deadline import Deadline, TimeLimit
 from apass.core.diagnostic_context import DiagnosticContext, located_here
@@ -28,16 +27,17 @@ from apass.core.diagnostics import Diagnostic
 from apass.core.executor import SENDER, STOPPED, check_cancelled
 from apass.core.instrument import instrument_name
 from apass.core.pass_setup import PassSetup
-from apass.core.portable import records_of
 from apass.core.remarks import Remark
 from apass.core.run import RUN, Run, RunCursor, enter_module
 from apass.core.store import SharedStore
 from apass.errors import ExecutorError, StoreError, UnmatchedPassNameWarning
 from apass.executors.messages import CallMessage, ModuleMessage, RunMessage, pack_module
 from apass.executors.pickling import dumps, loads
+from apass.executors.portable import records_of
 from apass.executors.remote_errors import SerializedError, failure_of
 from apass.executors.trail import Trail
 from apass.runner.busy_passes import BusyPasses
+from apass.runner.changes import CHANGES, ChangeLog
 
 __all__ = [
     "SAME",
@@ -207,7 +207,13 @@ def handle(
     with the message. `watch` returns what is entered for each item of the request, and enforces its time limit. `send`
     sends the messages of plain functions to their caller.
     """
-    token, sender = STOPPED.set(_never), SENDER.set(send)
+    with STOPPED.set_to(_never), SENDER.set_to(send):
+        reply = _reply_to(request, message, watch)
+    return b"" if reply is None else dumps(reply, "a reply")
+
+
+def _reply_to(request: bytes, message: bytes | None, watch: Callable[[Request], _Watch]) -> Reply | None:
+    """Return the reply to a request; None if the message is missing."""
     try:
         decoded = cast("Request", pickle.loads(request))
         with _LOCK:
@@ -215,19 +221,15 @@ def handle(
             if work is None and message is not None:
                 work = _OPEN[decoded.key] = _open(message)
             if work is None:
-                return b""
+                return None
             _OPEN.move_to_end(decoded.key)
             while len(_OPEN) > OPEN_RUNS:
                 _OPEN.popitem(last=False)
         STOPPED.set(partial(_is_stopped, decoded.key))
         with decoded.crash_recorded():
-            reply = copy_context().run(work.run, decoded, watch(decoded))
+            return copy_context().run(work.run, decoded, watch(decoded))
     except BaseException as error:
-        reply = Reply([Answer("failed", None, failure_of(error), 0.0, None)], None)
-    finally:
-        STOPPED.reset(token)
-        SENDER.reset(sender)
-    return dumps(reply, "a reply")
+        return Reply([Answer("failed", None, failure_of(error), 0.0, None)], None)
 
 
 def stop(key: str) -> None:
@@ -299,12 +301,8 @@ def _opened(pass_: Any, ctx: PassContext, backend: str) -> Generator[None]:
         return
     with start_blocking_portal(backend) as portal:
         setup = PassSetup([pass_], ctx)
-        with portal.wrap_async_context_manager(setup):
-            token = OPENED.set(setup.values)
-            try:
-                yield
-            finally:
-                OPENED.reset(token)
+        with portal.wrap_async_context_manager(setup), OPENED.set_to(setup.values):
+            yield
 
 
 class _Bodies:

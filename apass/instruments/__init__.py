@@ -9,9 +9,9 @@ from apass.util.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from apass.core.instrument import ObservingInstrument, PassWork
-    from apass.core.portable import PortableInstrument
     from apass.core.questions import Answer, Question
     from apass.core.run_settings import RunSettings
+    from apass.executors.portable import PortableInstrument
     from apass.external.answers.recorder import AnswerRecorder
     from apass.external.answers.replayer import AnswerReplayer
     from apass.instruments.debug.instrument import DebugInstrument
@@ -75,7 +75,7 @@ else:
         __name__,
         {
             "apass.core.instrument": ["ObservingInstrument", "PassWork"],
-            "apass.core.portable": ["PortableInstrument"],
+            "apass.executors.portable": ["PortableInstrument"],
             "apass.core.questions": ["Answer", "Question"],
             "apass.core.run_settings": ["RunSettings"],
             "apass.external.answers.recorder": ["AnswerRecorder"],

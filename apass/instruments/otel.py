@@ -8,10 +8,10 @@ import anyio
 
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
-from apass.core.portable import remote_run
 from apass.core.position import PositionTracker
 from apass.core.run import Run, current_run
 from apass.errors import MissingExtraError
+from apass.executors.portable import remote_run
 from apass.util.checks import check_type
 
 try:

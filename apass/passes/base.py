@@ -19,7 +19,6 @@ from apass.core.analysis_manager import Preserves, with_analyses
 from apass.core.config import ConfigKey
 from apass.core.context import PassContext, current_scope
 from apass.core.displayed import Displayed
-from apass.core.draft import Draft, offer_draft, withdraw_draft
 from apass.core.executor import executor_in_force, opens_passes
 from apass.core.info import PassInfo
 from apass.core.named_callables import value_text
@@ -31,6 +30,7 @@ from apass.core.run import RUN, RunCursor, current_run, enter_module, leave_modu
 from apass.core.tracebacks import hidden_in_pytest, hide_runner_frames
 from apass.errors import PassDefinitionError
 from apass.passes.class_definition import define_options, options_of_constructor, set_class_keywords, set_on_class
+from apass.passes.draft import Draft, offer_draft, withdraw_draft
 from apass.passes.options import BodyOptions, PassOptions, Requirements
 from apass.runner.cache_keys import key_of, own_version, short_text
 from apass.runner.contract import note_ensured

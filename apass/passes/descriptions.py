@@ -7,9 +7,9 @@ from typing import Any
 from apass.core.named_callables import value_text
 from apass.core.outside import outside_of
 from apass.core.pass_factories import find_factory
-from apass.core.plugins import plugins
 from apass.core.properties import names_of
 from apass.errors import ApassError, PassDefinitionError
+from apass.loading.entry_points import plugins
 from apass.passes.registry import get_pass, pass_documentation, pass_options
 from apass.util.typed_values import type_name
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from apass.core.adapter import ModT
-from apass.core.changes import tentative_changes
 from apass.core.context import PassContext, current_scope
 from apass.core.position import in_branch
 from apass.errors import PassDefinitionError, UnknownAnswerError
 from apass.passes.alternatives import Alternatives
 from apass.passes.base import Pass
+from apass.runner.changes import tentative_changes
 from apass.runner.error_policy import with_error_policy
 from apass.util.checks import is_seconds
 

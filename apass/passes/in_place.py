@@ -6,9 +6,9 @@ from collections.abc import Awaitable
 from apass.concurrency.coroutines import await_once, is_awaitable
 from apass.core.adapter import ModT, adapter_for, commit, exact_fingerprint
 from apass.core.context import PassContext, current_scope
-from apass.core.draft import Draft, take_draft
 from apass.errors import PassResultError
 from apass.passes.base import ModulePass
+from apass.passes.draft import Draft, take_draft
 
 __all__ = ["InPlacePass"]
 

@@ -7,12 +7,12 @@ from typing import Any, Final
 import anyio
 
 from apass.core.adapter import ModT, adapter_for
-from apass.core.changes import tentative_changes
 from apass.core.context import PassContext
 from apass.errors import PassDefinitionError
 from apass.passes.base import Pass
 from apass.passes.combinator import Combinator
 from apass.passes.sequential import Sequential
+from apass.runner.changes import tentative_changes
 from apass.util.checks import is_count, is_seconds
 
 __all__ = ["MAX_ROUNDS", "Loop", "module_key"]

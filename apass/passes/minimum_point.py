@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from apass.core.adapter import ModT
-from apass.core.changes import tentative_changes
 from apass.core.context import PassContext
 from apass.errors import PassDefinitionError
 from apass.passes.base import Pass
 from apass.passes.loop import Loop, module_key
 from apass.passes.race import score
+from apass.runner.changes import tentative_changes
 from apass.util.checks import is_count
 
 __all__ = ["MinimumPoint"]

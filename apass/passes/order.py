@@ -1,11 +1,12 @@
 """The order of the passes of a pipeline: `runs_after` and `runs_before`."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextvars import ContextVar
+from contextlib import suppress
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
+from apass.concurrency.run_locals import RunLocal
 from apass.core.pass_factories import known_names
 from apass.errors import PassOrderError
 from apass.passes.base import Pass
@@ -21,7 +22,7 @@ _Find = Callable[[str], Any]
 
 _OPPOSITE: Final = {"after": "before", "before": "after"}
 
-_FINDING: ContextVar[bool] = ContextVar("apass_finding_required", default=False)
+_FINDING: Final[RunLocal[bool]] = RunLocal("finding_required", False)
 """Whether required passes are being created."""
 
 
@@ -89,13 +90,9 @@ def _find(name: str) -> Any:
     # The registry would import all plug-ins for the message about an unknown name.
     if name not in known_names():
         return None
-    token = _FINDING.set(True)
-    try:
+    with _FINDING.set_to(True), suppress(Exception):  # a factory may raise anything
         return get_pass(name)
-    except Exception:  # a factory may raise anything
-        return None
-    finally:
-        _FINDING.reset(token)
+    return None
 
 
 def _nothing(_name: str) -> None:

@@ -10,7 +10,6 @@ from anyio.abc import TaskGroup
 from apass.concurrency.coroutines import await_once, metered_task
 from apass.concurrency.shielding import flatten_errors
 from apass.core.adapter import ModT
-from apass.core.changes import TentativeChanges, tentative_changes
 from apass.core.context import PassContext, current_scope
 from apass.core.named_callables import callable_name
 from apass.core.position import in_branch
@@ -19,6 +18,7 @@ from apass.errors import PassDefinitionError, PassResultError, UnknownAnswerErro
 from apass.passes.alternatives import Alternatives
 from apass.passes.base import Pass
 from apass.passes.sequential import Sequential
+from apass.runner.changes import TentativeChanges, tentative_changes
 
 __all__ = ["Race", "score"]
 

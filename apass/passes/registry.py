@@ -5,11 +5,11 @@ import functools
 import inspect
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from contextvars import ContextVar
 from dataclasses import dataclass, is_dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeGuard, TypeVar, cast, overload
 
+from apass.concurrency.run_locals import RunLocal
 from apass.core.info import PassInfo
 from apass.core.named_callables import find_callable
 from apass.core.pass_factories import (
@@ -49,7 +49,7 @@ EXTENSIONS: Final = "extensions"
 
 _VAR_KEYWORD: Final = inspect.Parameter.VAR_KEYWORD
 
-_EXTENDS: ContextVar[bool] = ContextVar("apass_extends", default=True)
+_EXTENDS: Final[RunLocal[bool]] = RunLocal("extends", True)
 """Whether extensions apply to the pipelines that are created."""
 
 
@@ -197,11 +197,8 @@ def without_extensions() -> Generator[None]:
 
     A pipeline from another process is recorded with the passes that were added there.
     """
-    token = _EXTENDS.set(False)
-    try:
+    with _EXTENDS.set_to(False):
         yield
-    finally:
-        _EXTENDS.reset(token)
 
 
 def find_recipe(name: str, allow: Collection[str] | None = None) -> "Recipe":

@@ -2,20 +2,20 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from contextvars import ContextVar
 from itertools import groupby
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
+from apass.concurrency.run_locals import RunLocal
 from apass.core.adapter import ModT
 from apass.core.context import PassContext, PassScope, current_scope
-from apass.core.draft import Draft, offer_draft, take_draft, withdraw_draft
 from apass.core.hooks import NO_HOOKS
 from apass.core.info import PassInfo
 from apass.core.run import RunCursor, current_run
 from apass.errors import CyclicRequirementError
 from apass.passes.base import Pass, is_enabled, is_selected
 from apass.passes.combinator import check_passes
+from apass.passes.draft import Draft, offer_draft, take_draft, withdraw_draft
 from apass.passes.function_pass import FunctionPass
 from apass.passes.order import check_order
 from apass.passes.registry import get_required
@@ -24,7 +24,7 @@ from apass.runner.execute import execute
 
 __all__ = ["Sequential"]
 
-_RESOLVING: ContextVar[tuple[str, ...]] = ContextVar("apass_resolving", default=())
+_RESOLVING: Final[RunLocal[tuple[str, ...]]] = RunLocal("resolving", ())
 """The names of the passes whose requirements are being resolved, outermost first."""
 
 
@@ -198,8 +198,7 @@ async def _run_required(owner: str, required: Sequence[str], mod: Any, scope: Pa
     """Run the passes that a pass requires, depth first, and return the new module."""
     # `owner` is the name in the registry, which may differ from the name in `info`.
     trail = (*_RESOLVING.get(), owner)
-    token = _RESOLVING.set(trail)
-    try:
+    with _RESOLVING.set_to(trail):
         for name in required:
             if name in trail:
                 raise CyclicRequirementError.at(name, trail)
@@ -210,13 +209,10 @@ async def _run_required(owner: str, required: Sequence[str], mod: Any, scope: Pa
             if pass_.info.required:
                 mod = await _run_required(name, pass_.info.required, mod, scope, cursor)
             scope.record_pass(pass_)
-            # The passes that a required combinator contains must not require it in turn.
-            _RESOLVING.set((*trail, name))
             cursor.item = pass_
-            mod = await execute(pass_, mod, scope, cursor)
-            _RESOLVING.set(trail)
-    finally:
-        _RESOLVING.reset(token)
+            # The passes that a required combinator contains must not require it in turn.
+            with _RESOLVING.set_to((*trail, name)):
+                mod = await execute(pass_, mod, scope, cursor)
     return mod
 
 

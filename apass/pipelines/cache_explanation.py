@@ -98,14 +98,10 @@ async def explain_cache(pass_: Pass[Any] | str, mod: Any, ctx: PassContext) -> l
     overlay = _ReadOnlyStore(ctx.store)
     observer = _Observer()
     requests: list[CacheRequest] = []
-    token = REQUESTS.set(requests)
-    try:
-        instruments = [observer, replace(ctx.run_settings, strict=False)]
-        own_context = ctx.replace(instruments=instruments, store=overlay, diag_ctx=None)
-        async with own_context as own:
+    instruments = [observer, replace(ctx.run_settings, strict=False)]
+    async with ctx.replace(instruments=instruments, store=overlay, diag_ctx=None) as own:
+        with REQUESTS.set_to(requests):
             await the_pass(mod)
-    finally:
-        REQUESTS.reset(token)
     store = FaultTolerantStore(ctx.store)
     explained: list[CacheExplanation] = []
     by_run: defaultdict[Run, list[CacheRequest]] = defaultdict(list)

@@ -9,25 +9,25 @@ from apass.util.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from apass.adapters.base import BaseAdapter
+    from apass.adapters.nodes import Node, with_locations
     from apass.concurrency.limits import NO_LIMIT, Slots, usable_cores
     from apass.concurrency.processes.command import complete_process
     from apass.concurrency.processes.pool import call_in_worker, run_in_worker
     from apass.concurrency.single_flight import SingleFlight
     from apass.core.adapter import FunctionKind
     from apass.core.analysis_manager import AnalysisManager
-    from apass.core.changes import without_changes
     from apass.core.config import Config, provide_config_option
-    from apass.core.context import can_merge_passes, expect_pass_names, yield_if_due
+    from apass.core.context import expect_pass_names, yield_if_due
     from apass.core.displayed import Displayed
-    from apass.core.draft import Draft, offer_draft, take_draft
     from apass.core.executor import in_executor
     from apass.core.ir_plugin import Comparison, IRPlugin, Measures, Proof, register_plugin
-    from apass.core.nodes import Node, with_locations
     from apass.core.outside import Outside, reviewed
     from apass.display.view import View
     from apass.external.solver import NotEncodedError, counterexample, prove_in_worker
+    from apass.passes.draft import Draft, offer_draft, take_draft
     from apass.passes.registry import provide_pass
     from apass.pipelines.extensions import PipelineExtension, extend_pipeline
+    from apass.runner.changes import can_merge_passes, without_changes
     from apass.util.array_difference import ArrayDifference, array_difference
     from apass.util.dull_outputs import changed_input, dull_outputs
     from apass.util.files import PartFile, Prepared, write_whole
@@ -46,14 +46,14 @@ else:
             "apass.concurrency.single_flight": ["SingleFlight"],
             "apass.core.adapter": ["FunctionKind"],
             "apass.core.analysis_manager": ["AnalysisManager"],
-            "apass.core.changes": ["without_changes"],
+            "apass.runner.changes": ["can_merge_passes", "without_changes"],
             "apass.core.config": ["Config", "provide_config_option"],
-            "apass.core.context": ["can_merge_passes", "expect_pass_names", "yield_if_due"],
+            "apass.core.context": ["expect_pass_names", "yield_if_due"],
             "apass.core.displayed": ["Displayed"],
-            "apass.core.draft": ["Draft", "offer_draft", "take_draft"],
+            "apass.passes.draft": ["Draft", "offer_draft", "take_draft"],
             "apass.core.executor": ["in_executor"],
             "apass.core.ir_plugin": ["Comparison", "IRPlugin", "Measures", "Proof", "register_plugin"],
-            "apass.core.nodes": ["Node", "with_locations"],
+            "apass.adapters.nodes": ["Node", "with_locations"],
             "apass.core.outside": ["Outside", "reviewed"],
             "apass.display.view": ["View"],
             "apass.external.solver": ["NotEncodedError", "counterexample", "prove_in_worker"],

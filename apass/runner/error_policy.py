@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from math import inf
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import anyio
 
 from apass.concurrency.coroutines import await_once, is_awaitable
+from apass.concurrency.run_locals import RunLocal
 from apass.core.context import PassContext
 from apass.core.deadline import Deadline
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel
@@ -209,7 +209,7 @@ class Failures:
         """Whether it did: the same work may give another result another time."""
 
 
-_WATCHING: ContextVar[tuple[Failures, ...]] = ContextVar("apass_failures", default=())
+_WATCHING: Final[RunLocal[tuple[Failures, ...]]] = RunLocal("failures", ())
 
 
 @contextmanager
@@ -222,11 +222,8 @@ def watch_failures() -> Generator[Failures]:
     True
     """
     failures = Failures()
-    token = _WATCHING.set((*_WATCHING.get(), failures))
-    try:
+    with _WATCHING.set_to((*_WATCHING.get(), failures)):
         yield failures
-    finally:
-        _WATCHING.reset(token)
 
 
 def note_failure() -> None:

@@ -7,11 +7,11 @@ import anyio
 
 from apass.concurrency.coroutines import is_awaitable
 from apass.core.adapter import ModT
-from apass.core.changes import CHANGES
 from apass.core.context import PassScope
 from apass.core.hooks import NO_HOOKS
 from apass.core.run import RunCursor, note_whereabouts
 from apass.core.tracebacks import hidden_in_pytest, hide_runner_frames
+from apass.runner.changes import CHANGES
 from apass.runner.layers import Runnable, layered
 from apass.runner.pass_hooks import PassHooks
 from apass.runner.results import carry_analyses, check_module

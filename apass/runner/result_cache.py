@@ -1,17 +1,17 @@
 """The cache of the results of `cacheable` passes and pipelines in a store."""
 
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from apass.concurrency.coroutines import is_awaitable
+from apass.concurrency.run_locals import RunLocal
 from apass.core.adapter import adapter_for, exact_fingerprint, run_in_thread_if_safe
-from apass.core.changes import CHANGES
 from apass.core.context import PassContext
 from apass.core.run import current_run
 from apass.core.store import REQUESTS, CacheRequest, FaultTolerantStore, ModuleResults
 from apass.runner.cache_keys import KeyParts, digest_of, store_key
+from apass.runner.changes import CHANGES
 from apass.runner.error_policy import watch_failures
 from apass.runner.result_format import SAME, STORED, function_bytes, module_bytes, read_function, read_module
 
@@ -51,7 +51,7 @@ class _Computation:
         """The lists that the outermost computation writes at its end."""
 
 
-_COMPUTING: ContextVar[_Computation | None] = ContextVar("apass_computing", default=None)
+_COMPUTING: Final[RunLocal[_Computation | None]] = RunLocal("computing", None)
 
 
 def with_module_cache(
@@ -264,14 +264,12 @@ class _Request(Generic[T]):
             self._own.append(stored)
             return found[-1]
         computation = _Computation(self._slot.key, self._outer)
-        token = _COMPUTING.set(computation)
         try:
-            result, data = await self._compute()
+            with _COMPUTING.set_to(computation):
+                result, data = await self._compute()
         except Exception:
             await self._write_lists(computation)
             raise
-        finally:
-            _COMPUTING.reset(token)
         self._own.append(result)
         await self._write(data)
         await self._write_lists(computation)

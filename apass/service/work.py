@@ -21,7 +21,6 @@ import anyio.to_thread
 from apass.batch.formats import ModelFormat, format_of, suffixes
 from apass.concurrency.interruption import is_interruption
 from apass.core.adapter import IRAdapter, adapter_by_name, adapter_for, run_in_thread_if_safe, type_name
-from apass.core.changes import CHANGES, ChangeLog
 from apass.core.context import PassContext, current_scope
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel
@@ -37,6 +36,7 @@ from apass.instruments.support.events import Event, EventInstrument, EventKind
 from apass.instruments.support.outcomes import inner_errors, leaves_of
 from apass.passes.base import Pass
 from apass.pipelines.parser import parse_pipeline
+from apass.runner.changes import CHANGES, ChangeLog
 from apass.service.jobs import JobFailure, JobOptions, JobSummary
 from apass.service.texts import TextEncoder
 from apass.util.files import PartFile, completed_later, give_up

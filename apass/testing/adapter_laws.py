@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice, product
 from typing import Any, Final
 
+from apass.adapters.nodes import Node, has_locations, nodes_of
 from apass.core.adapter import (
     FuncT,
     FunctionKind,
@@ -20,7 +21,6 @@ from apass.core.adapter import (
     suffix_of,
     text_parts,
 )
-from apass.core.nodes import Node, has_locations, nodes_of
 from apass.errors import VerifyError
 from apass.testing.running import named_modules, shrinkings_of
 

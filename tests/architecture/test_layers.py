@@ -70,6 +70,13 @@ def test_folder_imports_only_from_floors_above(package: str, floors: tuple[str, 
     assert forbidden_imports(package, floors) == []
 
 
+def test_runner_has_few_contextvars() -> None:
+    rooms = ("core.", "passes.", "runner.", "concurrency.")
+    code = "\n".join(path.read_text() for name, path in MODULES.items() if name.startswith(rooms))
+    # What else belongs to a run is a `RunLocal`.
+    assert len(re.findall(r" = ContextVar\(", code)) == 8
+
+
 @pytest.mark.slow
 def test_no_import_cycle_between_modules() -> None:
     order = TopologicalSorter({name: own_imports(name) for name in MODULES})

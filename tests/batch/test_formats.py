@@ -12,8 +12,8 @@ from apass.adapters.mapping import ADAPTER
 from apass.batch.formats import ModelFormat, format_of
 from apass.cli.app import app
 from apass.core.ir_plugin import IRPlugin
-from apass.core.plugins import all_plugins
 from apass.errors import AdapterError
+from apass.loading.entry_points import all_plugins
 from tests.helpers.folders import files
 
 

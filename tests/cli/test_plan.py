@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from apass import register_callable, unregister_callable
-from apass.core.plugins import all_plugins
+from apass.loading.entry_points import all_plugins
 from tests.helpers.command_line import SUFFIXES, apass, program, write_model
 
 

@@ -13,8 +13,8 @@ import pytest
 from apass import FunctionPass, PassContext, PassInfo, adapter_for, register_adapter
 from apass.adapters.mapping import ADAPTER, DictAdapter
 from apass.core.adapter import adapter_by_name
-from apass.core.plugins import plugins
 from apass.errors import AdapterError
+from apass.loading.entry_points import plugins
 from tests.helpers.repository import ROOT
 
 pytestmark = pytest.mark.anyio

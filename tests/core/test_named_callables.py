@@ -9,7 +9,7 @@ import pytest
 
 import apass
 from apass.core.named_callables import callable_name, find_callable
-from apass.core.plugins import all_plugins
+from apass.loading.entry_points import all_plugins
 
 NOT_CALLABLE: Any = 3
 

@@ -166,7 +166,7 @@ def markers() -> set[str]:
 @cache
 def groups() -> set[str]:
     """Return the groups of entry points that apass reads."""
-    readers = [text for path in MODULES.values() if "apass.core.plugins" in (text := path.read_text())]
+    readers = [text for path in MODULES.values() if "apass.loading.entry_points" in (text := path.read_text())]
     return {name for text in readers for name in re.findall(r'(?:: Final = |plugins\(|modules\()"(apass\.\w+)"', text)}
 
 

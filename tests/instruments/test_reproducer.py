@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import apass
-from apass.core.user_modules import loaded_user_modules
 from apass.instruments import ReproducerInstrument
+from apass.loading.user_modules import loaded_user_modules
 from tests.helpers.failing_passes import FailOn, Inner, Nest, add_one, failing_passes
 from tests.helpers.folders import files
 

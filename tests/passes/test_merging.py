@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 import apass
-from apass.core.changes import CHANGES, ChangeLog
+from apass.runner.changes import CHANGES, ChangeLog
 from apass.stores import MemoryStore
 from apass.testing import RecordingInstrument
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import apass
 from apass import MinimumPoint, PassContext
-from apass.core.changes import CHANGES, ChangeLog
 from apass.errors import PassResultError
+from apass.runner.changes import CHANGES, ChangeLog
 from tests.helpers.combinators import Module, error_of, stepping, waiting
 
 

@@ -9,8 +9,8 @@ import pytest
 
 import apass
 from apass import parse_pipeline
-from apass.core.plugins import all_plugins
 from apass.errors import PassNotAllowedError
+from apass.loading.entry_points import all_plugins
 from tests.helpers.pipeline_text import registered
 
 

@@ -11,9 +11,9 @@ import pytest
 import apass
 from apass import PassContext, Sequential, get_pass, optimize_all, parse_pipeline, relay
 from apass.core import pipeline_extensions
-from apass.core.plugins import all_plugins
 from apass.errors import JournalError, PassDefinitionError, PassRegistrationError, PluginError, UnknownPassError
 from apass.executors.pickling import dumps, loads
+from apass.loading.entry_points import all_plugins
 from apass.plugins import extend_pipeline
 from apass.stores import MemoryStore
 

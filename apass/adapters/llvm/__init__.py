@@ -15,8 +15,8 @@ from apass.adapters.llvm.nodes import function_nodes, with_debug_locations
 from apass.adapters.llvm.reading import load_module, save_bitcode, save_text
 from apass.adapters.llvm.reductions import shrinkings
 from apass.adapters.llvm.skeleton import rename
+from apass.adapters.nodes import Node
 from apass.core.adapter import FunctionKind
-from apass.core.nodes import Node
 from apass.errors import AdapterError, VerifyError
 from apass.util.delta_debugging import Shrinking
 

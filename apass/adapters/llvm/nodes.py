@@ -10,7 +10,7 @@ from typing import Final
 
 from apass.adapters.llvm.module import Function, Module
 from apass.adapters.llvm.skeleton import TOKEN
-from apass.core.nodes import Node
+from apass.adapters.nodes import Node
 
 __all__ = ["function_nodes", "with_debug_locations"]
 

@@ -19,6 +19,7 @@ try:
 except ImportError as _error:
     raise MissingExtraError(f"ONNX models need onnx and onnx-ir ({_error}): pip install 'apass[onnx]'") from _error
 
+from apass.adapters.nodes import Node
 from apass.adapters.onnx.calls import MAX_EXPANDED, expanded_nodes, function_name
 from apass.adapters.onnx.model_fingerprint import fingerprint, tensor_digest
 from apass.adapters.onnx.nodes import function_nodes, with_metadata
@@ -35,7 +36,6 @@ from apass.adapters.onnx.storage import (
 )
 from apass.adapters.onnx.text_layout import break_long_lines
 from apass.adapters.onnx.traversal import count_nodes, is_small
-from apass.core.nodes import Node
 from apass.util.delta_debugging import Shrinking
 
 __all__ = [

@@ -6,10 +6,10 @@ from typing import Any, Final, cast
 
 import onnx_ir as ir
 
+from apass.adapters.nodes import Node
 from apass.adapters.onnx.model_fingerprint import contents_of_attribute, tensor_digest
 from apass.adapters.onnx.storage import private_copy, with_parts
 from apass.adapters.onnx.traversal import all_graphs, nested_graphs
-from apass.core.nodes import Node
 
 __all__ = ["LOCATION", "function_nodes", "with_metadata"]
 

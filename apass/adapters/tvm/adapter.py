@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from apass.adapters.nodes import Node
 from apass.adapters.tvm.library import (
     FUNCTIONS,
     BaseFunc,
@@ -18,7 +19,6 @@ from apass.adapters.tvm.library import (
     tvm_ffi,
 )
 from apass.core.adapter import FunctionKind
-from apass.core.nodes import Node
 from apass.errors import AdapterError, VerifyError
 from apass.util.delta_debugging import Shrinking
 

@@ -15,7 +15,7 @@ from apass.adapters.tvm.execution import CONFIG_PREFIX, current_call, run_in_thr
 from apass.adapters.tvm.grouping import Step, part_of, run_steps
 from apass.adapters.tvm.library import BaseFunc, IRModule, tvm, tvm_ffi
 from apass.core.adapter import FunctionKind
-from apass.core.context import PassContext, can_merge_passes, expect_pass_names
+from apass.core.context import PassContext, expect_pass_names
 from apass.core.info import PassInfo
 from apass.core.run import current_run
 from apass.errors import AdapterError, ApassError, ExecutorError, PassResultError
@@ -23,6 +23,7 @@ from apass.passes.base import ModulePass, Pass
 from apass.passes.function_pass import FunctionPass
 from apass.passes.registry import get_pass
 from apass.passes.sequential import Sequential
+from apass.runner.changes import can_merge_passes
 
 __all__ = ["TVMFunctionPass", "TVMIsolatedPass", "TVMModulePass", "TVMPrimFuncPass", "from_tvm", "make_pass", "to_tvm"]
 

@@ -20,12 +20,12 @@ from apass.adapters.tvm.adapter import ADAPTER
 from apass.adapters.tvm.ambient import ambient, captured
 from apass.adapters.tvm.library import IRModule, short_reason, tvm
 from apass.concurrency.limits import NO_LIMIT, Slots, usable_cores
-from apass.core.changes import without_changes
 from apass.core.context import PassContext, expect_pass_names, waiting_for
 from apass.core.info import PassInfo
 from apass.core.run import current_module_name
 from apass.errors import AdapterError, ApassError
 from apass.passes.base import ModulePass, Pass
+from apass.runner.changes import without_changes
 
 __all__ = [
     "CONFIG_PREFIX",

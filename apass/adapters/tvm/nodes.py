@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
+from apass.adapters.nodes import Node
 from apass.adapters.tvm.library import BaseFunc, IRModule, tvm, tvm_ffi
-from apass.core.nodes import Node
 
 __all__ = ["function_nodes", "with_spans"]
 

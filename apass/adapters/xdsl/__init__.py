@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from apass.adapters.nodes import Node
 from apass.core.adapter import FunctionKind
-from apass.core.nodes import Node
 from apass.errors import AdapterError, MissingExtraError
 from apass.util.delta_debugging import Shrinking
 

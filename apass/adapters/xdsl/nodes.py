@@ -8,8 +8,8 @@ from typing import Final
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr, UnknownLoc
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from apass.adapters.nodes import Node
 from apass.adapters.xdsl.symbols import copy_of, functions_of
-from apass.core.nodes import Node
 
 __all__ = ["function_nodes", "with_file_locations"]
 

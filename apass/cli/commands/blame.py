@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from apass import instruments
+from apass.adapters.nodes import has_locations, with_locations
 from apass.batch.formats import format_of
 from apass.cli.command import Command
 from apass.cli.errors import errors_as_lines, failure_text, warnings_as_lines
@@ -21,7 +22,6 @@ from apass.cli.settings import PipelineOption, ReplayOptions, make_context
 from apass.cli.terminal import FormatOption, OutputFormat, echo, print_json
 from apass.cli.user_modules import LoadOption
 from apass.core.adapter import adapter_for
-from apass.core.nodes import has_locations, with_locations
 from apass.core.run import enter_module
 from apass.errors import InputError
 from apass.runner.error_policy import errors_of_passes

@@ -33,8 +33,8 @@ from apass.cli.terminal import OutputFormat, print_error
 from apass.cli.user_modules import LoadOption
 from apass.concurrency.limits import usable_cores
 from apass.core.context import PassContext
-from apass.core.portable import why_not_portable
 from apass.errors import InputError
+from apass.executors.portable import why_not_portable
 
 __all__ = ["app"]
 

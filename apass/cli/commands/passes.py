@@ -15,8 +15,8 @@ from apass.cli.terminal import Color, ColorOption, FormatOption, OutputFormat, p
 from apass.cli.user_modules import LoadOption
 from apass.core.outside import Outside, outside_of
 from apass.core.pass_factories import find_factory
-from apass.core.plugins import plugins
 from apass.errors import ApassError, InputError
+from apass.loading.entry_points import plugins
 from apass.passes.descriptions import default_text, describe_pass, error_text, ir_of, pass_metadata
 from apass.passes.registry import list_passes, pass_documentation, pass_options
 from apass.util.typed_values import type_name

@@ -27,12 +27,12 @@ from apass.cli.terminal import echo
 from apass.cli.user_modules import LoadOption
 from apass.concurrency.limits import usable_cores
 from apass.core.run import enter_module
-from apass.core.user_modules import load_options
 from apass.debugging.reduce import reduce as reduce_folder
 from apass.debugging.reduce import reduce_module
 from apass.debugging.reduction import Reduced, Size
 from apass.errors import InputError
 from apass.instruments.reproducer.folder import read_reproducer
+from apass.loading.user_modules import load_options
 
 __all__ = ["app"]
 

@@ -31,9 +31,9 @@ from apass.cli.terminal import echo, print_error
 from apass.cli.user_modules import LoadOption
 from apass.core.config import find_option
 from apass.core.pass_factories import known_names
-from apass.core.plugins import plugins
 from apass.errors import ApassError, InputError, did_you_mean
 from apass.executors import ProcessExecutor
+from apass.loading.entry_points import plugins
 from apass.service.jobs import ENDED, JobEvent, JobRecord, JobState
 from apass.service.limits import Limits
 from apass.util.checks import is_seconds

@@ -19,9 +19,9 @@ from apass.cli.settings import PipelineOption, ReplayOptions, make_context, sche
 from apass.cli.terminal import echo
 from apass.cli.user_modules import LoadOption
 from apass.core.run import enter_module
-from apass.core.user_modules import load_options
 from apass.debugging.stress import Stressed
 from apass.debugging.stress import stress as find_race
+from apass.loading.user_modules import load_options
 
 __all__ = ["app"]
 

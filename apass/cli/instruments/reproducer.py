@@ -12,9 +12,9 @@ from apass import instruments
 from apass.cli.instruments.base import RunObserver, RunPlan
 from apass.cli.panels import REPRODUCE
 from apass.cli.terminal import print_error
-from apass.core.user_modules import load_options
 from apass.errors import InputError, OutputsChangedError, ReproducerError
 from apass.instruments.reproducer.folder import Failure, read_reproducer
+from apass.loading.user_modules import load_options
 
 __all__ = ["ReproducingOptions"]
 

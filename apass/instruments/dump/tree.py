@@ -16,10 +16,10 @@ from apass.core.adapter import adapter_for
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.ir_plugin import data_suffix
-from apass.core.portable import remote_run
 from apass.core.position import Position, PositionTracker
 from apass.core.run import Run, current_run
 from apass.errors import ResumeError
+from apass.executors.portable import remote_run
 from apass.instruments.dump.index import DumpEntry, module_index, top_index
 from apass.instruments.support.change_tracker import ChangeTracker
 from apass.instruments.support.outcomes import ending_text

@@ -6,14 +6,14 @@ from functools import partial
 from threading import Lock
 from typing import Any
 
+from apass.adapters.nodes import Node, nodes_of
 from apass.core.adapter import adapter_for, run_in_thread_if_safe
 from apass.core.displayed import Displayed
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
-from apass.core.nodes import Node, nodes_of
-from apass.core.portable import remote_run
 from apass.core.position import Position, PositionTracker
 from apass.core.run import current_run
+from apass.executors.portable import remote_run
 from apass.instruments.provenance.matching import match_nodes
 from apass.instruments.support.change_tracker import ChangeTracker
 from apass.util.printable import printable

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from apass.core.nodes import Node
+from apass.adapters.nodes import Node
 
 __all__ = ["Evidence", "Matching", "match_nodes"]
 

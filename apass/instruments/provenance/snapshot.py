@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from apass.adapters.nodes import Node, nodes_of
 from apass.core.adapter import adapter_for, exact_fingerprint
-from apass.core.nodes import Node, nodes_of
 from apass.core.position import Position
 from apass.instruments.provenance.history import FunctionHistory, NodeHistory, Provenance, Touch
 from apass.instruments.provenance.matching import Matching, match_nodes

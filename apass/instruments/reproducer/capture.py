@@ -10,13 +10,13 @@ from apass.core.context import PassContext
 from apass.core.position import Position
 from apass.core.questions import Answer
 from apass.core.run import Run, Whereabouts
-from apass.core.user_modules import loaded_user_modules
 from apass.errors import ApassError
 from apass.external.answers.format import ANSWERS_FILE, answers_text, line_of
 from apass.instruments.reproducer.folder import ContextSettings, Failure, Reproducer, dump_module, versions
 from apass.instruments.support.paths import file_name
 from apass.instruments.verify import VerifyInstrument
 from apass.instruments.verify_outputs import VerifyOutputsInstrument
+from apass.loading.user_modules import loaded_user_modules
 from apass.passes.sequential import Sequential
 from apass.pipelines.resume import rest_of
 

@@ -11,10 +11,10 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
-from apass.core.portable import remote_run
 from apass.core.position import Position, PositionTracker
 from apass.core.remarks import Remark
 from apass.core.run import Run, Whereabouts, current_run
+from apass.executors.portable import remote_run
 from apass.executors.remote_errors import SerializedError, failure_of
 from apass.instruments.support.outcomes import ending_text
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any, Final
 
+from apass.adapters.nodes import Node
 from apass.core.adapter import FunctionKind
-from apass.core.nodes import Node
 from apass.errors import AdapterError, DiagnosticError, VerifyError
 from apass.relay.analysis.well_formed import what_is_ill_formed
 from apass.relay.integration.nodes import function_nodes, with_spans

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from copy import copy as copy_of
 from typing import Final
 
+from apass.adapters.nodes import Node
 from apass.core.diagnostics import Span
-from apass.core.nodes import Node
 from apass.relay.ir.adt import Constructor, Match
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.base import SourceName

@@ -17,8 +17,8 @@ from starlette.responses import Response
 from apass.batch.formats import format_of, suffixes
 from apass.core.context import PassContext
 from apass.core.pass_factories import find_factory, known_names
-from apass.core.plugins import plugins
 from apass.errors import ApassError, MissingExtraError, PluginError, UnknownPassError, did_you_mean
+from apass.loading.entry_points import plugins
 from apass.passes.base import Pass
 from apass.passes.descriptions import describe_pass
 from apass.passes.registry import pass_documentation

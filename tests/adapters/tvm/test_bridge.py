@@ -14,8 +14,8 @@ from anyio import to_thread
 import apass
 from apass.adapters.tvm import ADAPTER
 from apass.adapters.tvm.library import tvm
-from apass.core.changes import CHANGES, ChangeLog
 from apass.instruments import DebugInstrument, ReproducerInstrument
+from apass.runner.changes import CHANGES, ChangeLog
 from tests.helpers.tvm_modules import Pausing, mixed, shared, skipped
 
 relax = tvm.relax

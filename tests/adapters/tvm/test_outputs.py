@@ -191,7 +191,7 @@ apass.register_pass("Fails", fails)
 @pytest.fixture
 def broken(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Return a file that registers the passes."""
-    monkeypatch.setattr("apass.core.user_modules._LOADED", {})
+    monkeypatch.setattr("apass.loading.user_modules._LOADED", {})
     monkeypatch.setattr("apass.concurrency.processes.pool._IMPORTED", [])
     path = folder / f"{folder.name}.py"
     path.write_text(BROKEN)

@@ -15,7 +15,7 @@ from apass.adapters.xdsl import ADAPTER, XdslAdapter
 from apass.adapters.xdsl.contents import same_contents
 from apass.adapters.xdsl.passes import XdslFunctionPass, XdslPass, wrappers
 from apass.adapters.xdsl.symbols import copy_of
-from apass.core.changes import CHANGES, ChangeLog
+from apass.runner.changes import CHANGES, ChangeLog
 from apass.testing import RecordingInstrument
 from tests.helpers.xdsl_modules import CALLS, SUMS, module, rename_values, sums
 

@@ -121,7 +121,7 @@ async def test_comparison_runs_in_a_worker() -> None:
 @pytest.mark.process
 @pytest.mark.slow
 def test_verify_outputs_refuses_a_changed_meaning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apass.core.user_modules._LOADED", {})
+    monkeypatch.setattr("apass.loading.user_modules._LOADED", {})
     monkeypatch.setattr("apass.concurrency.processes.pool._IMPORTED", [])
     path = tmp_path / "sums.mlir"
     path.write_text(SUMS)

@@ -61,7 +61,7 @@ sys.exit(interpreter.call_op("sums", (two, three)) != (product,))
 @pytest.fixture
 def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a file that registers broken passes; each test has its own names."""
-    monkeypatch.setattr("apass.core.user_modules._LOADED", {})
+    monkeypatch.setattr("apass.loading.user_modules._LOADED", {})
     monkeypatch.setattr("apass.concurrency.processes.pool._IMPORTED", [])
     path = tmp_path / f"broken_{tmp_path.name}.py"
     path.write_text(BROKEN.replace("tests.xdsl", f"tests.{tmp_path.name}").replace(", register={register}", ""))

@@ -13,10 +13,10 @@ from xdsl.dialects import arith
 import apass
 from apass import relay
 from apass.adapters.llvm import Function, Module
+from apass.adapters.nodes import nodes_of
 from apass.adapters.onnx import private_copy
 from apass.adapters.tvm import from_script
 from apass.adapters.tvm.library import tvm
-from apass.core.nodes import nodes_of
 from apass.instruments import LocationCheckInstrument, Provenance, ProvenanceInstrument
 from apass.relay.integration.adapter import ADAPTER as RELAY
 from tests.helpers import llvm_modules, onnx_models, tvm_modules, xdsl_modules

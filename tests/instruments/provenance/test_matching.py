@@ -1,6 +1,6 @@
 """Which nodes are taken for the same ones."""
 
-from apass.core.nodes import Node
+from apass.adapters.nodes import Node
 from apass.instruments.provenance.matching import Matching, match_nodes
 
 

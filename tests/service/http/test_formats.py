@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from apass.core.plugins import all_plugins
+from apass.loading.entry_points import all_plugins
 from apass.service import InvalidJobError, Optimizer
 from apass.service.job_formats import JobFormats
 from tests.helpers.http_servers import served

@@ -24,13 +24,14 @@ from apass.adapters.xdsl.symbols import (
     replace_functions,
 )
 from apass.adapters.xdsl.text import full_message, new_context, verify_module
-from apass.core.context import PassContext, can_merge_passes, yield_if_due
-from apass.core.draft import offer_draft, take_draft
+from apass.core.context import PassContext, yield_if_due
 from apass.core.info import PassInfo
 from apass.errors import AdapterError
 from apass.passes.base import ModulePass, Pass
+from apass.passes.draft import offer_draft, take_draft
 from apass.passes.function_pass import FunctionPass
 from apass.passes.in_place import InPlacePass
+from apass.runner.changes import can_merge_passes
 
 __all__ = ["PREFIX", "XdslFunctionPass", "XdslPass"]
 

@@ -9,7 +9,7 @@ import pytest
 
 import apass
 from apass.core.ir_plugin import plugin_for_suffix
-from apass.core.plugins import all_plugins
+from apass.loading.entry_points import all_plugins
 
 
 def install(folder: Path, name: str, version: str, points: str) -> None:

@@ -5,9 +5,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, final
 
+from apass.core.context import current_scope
 from apass.core.run import Run, RunCursor
 
-__all__ = ["CHANGES", "ChangeLog", "TentativeChanges", "tentative_changes", "without_changes"]
+__all__ = ["CHANGES", "ChangeLog", "TentativeChanges", "can_merge_passes", "tentative_changes", "without_changes"]
 
 
 @final
@@ -115,3 +116,12 @@ def tentative_changes() -> Generator[TentativeChanges]:
         yield TentativeChanges(outer, log)
     finally:
         CHANGES.set(outer)
+
+
+def can_merge_passes() -> bool:
+    """Return whether a pass may run in place of several ones.
+
+    It may not if a store, a deadline or a record of changes looks at single passes. `Pass.merged_with` returns None
+    then.
+    """
+    return current_scope().is_plain and CHANGES.get() is None

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from apass.core.changes import CHANGES, ChangeLog
 from apass.core.context import PassContext
 from apass.core.info import PassInfo
 from apass.executors.processes import ProcessExecutor
@@ -14,6 +13,7 @@ from apass.passes.in_place import InPlacePass
 from apass.passes.race import Race
 from apass.passes.repeat import Repeat
 from apass.passes.sequential import Sequential
+from apass.runner.changes import CHANGES, ChangeLog
 from apass.stores import MemoryStore
 
 pytestmark = pytest.mark.anyio

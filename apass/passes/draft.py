@@ -1,7 +1,8 @@
 """`Draft`: a private module that consecutive passes change in place."""
 
-from contextvars import ContextVar
 from typing import Any, Final, final
+
+from apass.concurrency.run_locals import RunLocal
 
 __all__ = ["Draft", "offer_draft", "take_draft", "withdraw_draft"]
 
@@ -31,7 +32,7 @@ class Draft:
         self.value = self.private = None
 
 
-_OFFER: Final[ContextVar[tuple[object, Draft] | None]] = ContextVar("apass_draft", default=None)
+_OFFER: Final[RunLocal[tuple[object, Draft] | None]] = RunLocal("draft", None)
 """The draft that a caller offers to one pass.
 
 The pass is named, because its body may call other passes, whose modules it still holds.

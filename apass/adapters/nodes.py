@@ -6,12 +6,14 @@ has functions only.
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
-from apass.core.adapter import IRAdapter, ModT, adapter_for
+from apass.core.adapter import IRAdapter, adapter_for
 from apass.errors import AdapterError
 
 __all__ = ["Node", "has_locations", "nodes_of", "with_locations"]
+
+ModT = TypeVar("ModT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
