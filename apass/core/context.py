@@ -41,6 +41,7 @@ from apass.util.text import count_of, shorten
 
 __all__ = [
     "OPENED",
+    "SCOPE",
     "ContextOptions",
     "Opener",
     "PassContext",
@@ -570,7 +571,7 @@ class PassContext(Displayed):
         except BaseException as error:
             hide_runner_frames(error)
             raise
-        parent = _SCOPE.get()
+        parent = SCOPE.get()
         deadline = None if self.deadline is None else Deadline.from_now(self.deadline)
         if parent is not None:
             deadline = earlier(deadline, parent.deadline)
@@ -579,16 +580,16 @@ class PassContext(Displayed):
         task = anyio.get_current_task().id
         scope: PassScope = Scope(self, self._state, parent, task, deadline, is_plain, records_passes=selects)
         self._state.scopes.add(scope)
-        _SCOPE.set(scope)
+        SCOPE.set(scope)
         return self
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        scope = _SCOPE.get()
+        scope = SCOPE.get()
         if scope is None or scope.ctx is not self or scope.task != anyio.get_current_task().id:
             raise PassContextError(_out_of_order(self, scope))
-        _SCOPE.set(scope.parent)
+        SCOPE.set(scope.parent)
         self._state.scopes.discard(scope)
         if scope.parent is not None:
             scope.parent.passes.update(scope.passes)
@@ -646,7 +647,8 @@ class PassContext(Displayed):
 PassScope: TypeAlias = Scope[PassContext]
 """One entry of a `PassContext`."""
 
-_SCOPE: ContextVar[PassScope | None] = ContextVar("apass_scope", default=None)
+SCOPE: ContextVar[PassScope | None] = ContextVar("apass_scope", default=None)
+"""The scope of this task; None before the first use of the default scope, which `current_scope` returns."""
 _OVERRIDING: Final[RunLocal[tuple[PassContext, ...]]] = RunLocal("overriding", ())
 _DEFAULT_SCOPE: RunVar[PassScope] = RunVar("apass_default_scope")
 
@@ -656,7 +658,7 @@ never_modules(PassContext, "a context")
 
 def current_scope() -> PassScope:
     """Return the scope of this task; if no context was entered, the default scope."""
-    scope = _SCOPE.get()
+    scope = SCOPE.get()
     if scope is None:
         try:
             scope = _default_scope()
@@ -664,7 +666,7 @@ def current_scope() -> PassScope:
             # Outside of any event loop. To keep the scope would give it to all later event loops.
             return PassContext().default_scope()
         # Worker threads that this task starts inherit contextvars, and cannot read a RunVar of the event loop.
-        _SCOPE.set(scope)
+        SCOPE.set(scope)
     return scope
 
 
@@ -672,11 +674,11 @@ def current_scope() -> PassScope:
 def limited_to(deadline: Deadline) -> Generator[None]:
     """Apply a deadline to the passes that this task runs in the block."""
     scope = current_scope()
-    token = _SCOPE.set(replace(scope, deadline=earlier(deadline, scope.deadline), is_plain=False))
+    token = SCOPE.set(replace(scope, deadline=earlier(deadline, scope.deadline), is_plain=False))
     try:
         yield
     finally:
-        _SCOPE.reset(token)
+        SCOPE.reset(token)
 
 
 def enter_in_worker(ctx: PassContext, deadline: Deadline | None) -> None:
@@ -685,7 +687,7 @@ def enter_in_worker(ctx: PassContext, deadline: Deadline | None) -> None:
     It stays current until the end of the caller's contextvars context.
     """
     scope = ctx.default_scope()
-    _SCOPE.set(replace(scope, deadline=deadline, is_plain=deadline is None and scope.state.store is None))
+    SCOPE.set(replace(scope, deadline=deadline, is_plain=deadline is None and scope.state.store is None))
 
 
 def _default_scope() -> PassScope:

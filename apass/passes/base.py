@@ -17,7 +17,7 @@ from apass.core.adapter import ModT, never_modules
 from apass.core.analysis import Analysis
 from apass.core.analysis_manager import Preserves, with_analyses
 from apass.core.config import ConfigKey
-from apass.core.context import PassContext, current_scope
+from apass.core.context import SCOPE, PassContext, current_scope
 from apass.core.displayed import Displayed
 from apass.core.executor import executor_in_force, opens_passes
 from apass.core.info import PassInfo
@@ -26,15 +26,15 @@ from apass.core.outside import Outside
 from apass.core.pass_factories import add_factory, takes_passes
 from apass.core.pass_setup import PassSetup
 from apass.core.properties import Property, find_property
-from apass.core.run import RUN, RunCursor, current_run, enter_module, leave_module
+from apass.core.run import RUN, RunCursor, enter_module, leave_module
 from apass.core.tracebacks import hidden_in_pytest, hide_runner_frames
 from apass.errors import PassDefinitionError
-from apass.passes.class_definition import define_options, options_of_constructor, set_class_keywords, set_on_class
+from apass.passes.class_definition import define_options, options_of_constructor, set_class_keywords
 from apass.passes.draft import Draft, offer_draft, withdraw_draft
 from apass.passes.options import BodyOptions, PassOptions, Requirements
 from apass.runner.cache_keys import key_of, own_version, short_text
 from apass.runner.contract import note_ensured
-from apass.runner.error_policy import OnError, with_error_policy
+from apass.runner.error_policy import OnError, with_error_policy, with_limits
 from apass.runner.execute import execute
 from apass.util.checks import check_type
 from apass.util.fingerprint import fingerprint_value
@@ -43,6 +43,31 @@ from apass.util.text import shorten
 __all__ = ["ModulePass", "OnError", "Pass", "is_enabled", "is_selected", "not_a_pass"]
 
 __tracebackhide__ = hidden_in_pytest
+
+
+class _OfClass:
+    """An attribute whose value decides which layers the passes of a class have."""
+
+    def __init__(self, default: object) -> None:
+        self.default = default
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, pass_: object, cls: type) -> object:
+        return self.default
+
+    def __set__(self, pass_: object, value: object) -> None:
+        name = type(pass_).__name__
+        raise PassDefinitionError(
+            f"a pass of class {name} sets {self.name!r} on itself; set it on the class: "
+            f"class {name}(..., {self.name}={value!r})"
+        )
+
+
+def _on_class(default: object) -> Any:
+    """Return an attribute of passes that a class may set, but not a pass itself."""
+    return _OfClass(default)
 
 
 class Pass(Displayed, ABC, Generic[ModT]):
@@ -75,11 +100,11 @@ class Pass(Displayed, ABC, Generic[ModT]):
     config_keys: tuple[ConfigKey, ...] | None = None
     """The config options that the result depends on; None is all options that are set."""
 
-    requires: tuple[str | Property, ...] = set_on_class(())
+    requires: tuple[str | Property, ...] = _on_class(())
     """The properties that a module must have, which is checked before the pass (see `register_property`)."""
-    ensures: tuple[str | Property, ...] = set_on_class(())
+    ensures: tuple[str | Property, ...] = _on_class(())
     """The properties that the result has, which is checked after the pass."""
-    idempotent: bool = set_on_class(False)
+    idempotent: bool = _on_class(False)
     """Whether the pass changes nothing in its own result, or in a module that has all properties in `ensures`.
 
     A Sequential then leaves it out where another pass requires it, and the module is such a one.
@@ -195,8 +220,10 @@ class Pass(Displayed, ABC, Generic[ModT]):
         try:
             if donate or (ctx is not None and ctx is not PassContext.current()):
                 return await self.run(mod, ctx, donate=donate)
-            scope = current_scope()
-            cursor = RunCursor(current_run())
+            scope, caller = SCOPE.get() or current_scope(), RUN.get()
+            if isinstance(caller, RunCursor):
+                caller = caller.parent if caller.item is None else caller.run()
+            cursor = RunCursor(caller)
             cursor.item = self
             if scope.records_passes:
                 scope.record_pass(self)
@@ -399,8 +426,10 @@ class Pass(Displayed, ABC, Generic[ModT]):
         """Return the code of the pass, as a value that has a fingerprint."""
         return type(self), _class_code(type(self))
 
-    def _checks(self) -> object:
+    def _checks(self) -> tuple[list[Property], list[Property]]:
         """Return the properties that the pass requires and ensures."""
+        if self.is_bare:
+            return [], []
         # A stored result has passed these checks; they are part of its key.
         return [find_property(item) for item in self.requires], [find_property(item) for item in self.ensures]
 
@@ -505,8 +534,11 @@ class ModulePass(BodyOptions, Pass[ModT]):
         else:
             # The executor itself limits the time of a body, because time in its queue must not count.
             work, timeout = partial(executor.transform, self), None
+        deadline = current_scope().deadline
         if timeout is not None or self.on_error != "raise":
-            work = with_error_policy(work, self.info, timeout, self.on_error, current_scope().deadline)
+            work = with_limits(work, self.info.name, timeout, deadline)
+        if self.on_error != "raise":
+            work = with_error_policy(work, self.info, self.on_error, deadline)
         guarded: Awaitable[ModT] = work(mod, ctx)
         return guarded
 

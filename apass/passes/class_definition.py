@@ -20,7 +20,6 @@ __all__ = [
     "define_options",
     "options_of_constructor",
     "set_class_keywords",
-    "set_on_class",
 ]
 
 PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -74,31 +73,6 @@ def _check_methods(cls: Any, where: str) -> None:
             check_signature(work, ("self", *PARAMETERS[method]), f"{method} of {where}")
     if isinstance(cls.__dict__.get("open"), FunctionType):
         check_signature(cls.__dict__["open"], ("self", "ctx"), f"open of {where}", may_yield=True)
-
-
-def set_on_class(default: object) -> Any:
-    """Return an attribute of passes that a class may set, but not a pass itself."""
-    return _OfClass(default)
-
-
-class _OfClass:
-    """An attribute whose value decides which layers the passes of a class have."""
-
-    def __init__(self, default: object) -> None:
-        self.default = default
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, pass_: object, cls: type) -> object:
-        return self.default
-
-    def __set__(self, pass_: object, value: object) -> None:
-        name = type(pass_).__name__
-        raise PassDefinitionError(
-            f"a pass of class {name} sets {self.name!r} on itself; set it on the class: "
-            f"class {name}(..., {self.name}={value!r})"
-        )
 
 
 def check_signature(

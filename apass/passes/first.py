@@ -10,7 +10,7 @@ from apass.errors import PassDefinitionError, UnknownAnswerError
 from apass.passes.alternatives import Alternatives
 from apass.passes.base import Pass
 from apass.runner.changes import tentative_changes
-from apass.runner.error_policy import with_error_policy
+from apass.runner.error_policy import with_limits
 from apass.util.checks import is_seconds
 
 __all__ = ["First"]
@@ -64,9 +64,7 @@ class First(Alternatives[ModT]):
         failures: dict[int, BaseException] = {}
         try:
             for index, alternative in enumerate(entrants):
-                work = with_error_policy(
-                    alternative.transform, alternative.passes[0].info, self.timeout, "raise", deadline
-                )
+                work = with_limits(alternative.transform, alternative.passes[0].info.name, self.timeout, deadline)
                 try:
                     with in_branch(str(index + 1)), tentative_changes() as changes:
                         result: Any = await work(mod, ctx)

@@ -43,7 +43,8 @@ def pass_from_function(base: Any, function: Any, method: str, info: PassInfo, ex
     # The attributes of the function are available on the pass, unless the pass has one of that name.
     attributes: dict[str, Any] = getattr(function, "__dict__", {})
     _attributes(pass_).update({key: value for key, value in attributes.items() if not hasattr(pass_, key)})
-    _attributes(pass_).update(extra, info=info)
+    # The runner reads these two for every pass, and finds attributes of an object in a quarter of the time.
+    _attributes(pass_).update(extra, info=info, is_bare=pass_.is_bare)
     return pass_
 
 

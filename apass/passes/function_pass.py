@@ -7,14 +7,14 @@ from typing import Any, ClassVar, Generic, dataclass_transform
 
 from apass.concurrency.coroutines import is_async
 from apass.core.adapter import FuncT, FunctionKind, ModT, adapter_for, select_functions
-from apass.core.context import PassContext, PassScope, current_scope
+from apass.core.context import SCOPE, PassContext, PassScope, current_scope
 from apass.core.executor import Executor, executor_in_force, opens_passes
 from apass.core.run import Run, current_module_name, current_run
 from apass.errors import PassDefinitionError
 from apass.passes.base import Pass
 from apass.passes.options import BodyOptions
-from apass.runner.fan_out import FunctionBatch, run_concurrently, run_inline
-from apass.runner.layers import BodyRun, layered_body
+from apass.runner.fan_out import Body, FunctionBatch, run_concurrently, run_inline
+from apass.runner.layers import layered_body
 from apass.runner.step_hooks import StepHooks
 
 __all__ = ["FunctionPass", "PrimFuncPass"]
@@ -75,7 +75,7 @@ class FunctionPass(BodyOptions, Pass[ModT], Generic[ModT, FuncT]):
         names, funcs = select_functions(adapter, mod, self.kind)
         if not funcs:
             return mod
-        scope = current_scope()
+        scope = SCOPE.get() or current_scope()
         run = current_run() or Run(self.info, None, module=current_module_name())
         batch = FunctionBatch(run, names, funcs, mod, ctx, scope.state.scheduler)
         hooks = scope.state.hooks.functions
@@ -88,13 +88,18 @@ class FunctionPass(BodyOptions, Pass[ModT], Generic[ModT, FuncT]):
 
     async def _run_bodies(self, batch: FunctionBatch, scope: PassScope, steps: StepHooks | None) -> Mapping[str, Any]:
         """Run the bodies of a batch, and return the new functions by name."""
-        executor = self._executor(batch.ctx)
+        executor = None
+        if self.executor is not None or batch.ctx.executor is not None:
+            executor = self._executor(batch.ctx)
         if executor is None:
-            body = layered_body(self.transform_function, BodyRun(self, scope, self.timeout, steps))
+            body: Body = self.transform_function
+            is_bare = scope.is_plain and scope.state.hooks.functions is None
+            if not is_bare or self.analyses or self.timeout is not None or self.on_error != "raise":
+                body = layered_body(body, self, scope, self.timeout, steps)
             return await (run_concurrently if is_async(body) else run_inline)(body, batch)
         async with executor.bodies(self, batch.mod, batch.ctx) as remote_body:
             # The executor itself limits the time of a body, because time in its queue must not count.
-            return await run_concurrently(layered_body(remote_body, BodyRun(self, scope, None, steps)), batch)
+            return await run_concurrently(layered_body(remote_body, self, scope, None, steps), batch)
 
     def opens_here(self, ctx: PassContext) -> bool:
         """Return whether the bodies can use what this event loop opens."""

@@ -64,14 +64,16 @@ def key_of(name: str, version: str, state: object, ctx: PassContext, keys: Seque
     """
     config = dict(ctx.config) if keys is None else {config_key(key): ctx.config[key] for key in keys}
     contents = state, ctx.opt_level, config
-    plain = _as_plain(contents)
-    identity = stored_identity(f"pass {name}", contents) if plain is None else _plain_identity(name, plain)
+    plain = _plain_key(contents)
+    identity = (
+        stored_identity(f"pass {name}", contents) if plain is None else _plain_identity(name, _Plain(contents, plain))
+    )
     return None if identity is None else f"apass {own_version()}: {name}@{version} {identity}"
 
 
 def short_text(value: object) -> str:
     """Return a short text of a value in a key, which differs for different values."""
-    text = repr(value) if type(value) in _SCALARS or _as_plain(value) is not None else ""
+    text = repr(value) if type(value) in _SCALARS or _plain_key(value) is not None else ""
     return text if text and len(text) <= _LONGEST_TEXT and " at 0x" not in text else f"#{fingerprint_value(value)[:12]}"
 
 
@@ -98,11 +100,6 @@ class _Plain:
 
     def __hash__(self) -> int:
         return hash(self.key)
-
-
-def _as_plain(value: object) -> _Plain | None:
-    key = _plain_key(value)
-    return None if key is None else _Plain(value, key)
 
 
 def _plain_key(value: object) -> Hashable | None:

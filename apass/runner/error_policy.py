@@ -34,6 +34,7 @@ __all__ = [
     "watch_failures",
     "with_deadline",
     "with_error_policy",
+    "with_limits",
 ]
 
 __tracebackhide__ = hidden_in_pytest
@@ -88,40 +89,18 @@ def with_deadline(work: Callable[..., Any], deadline: Deadline, work_name: str) 
     return run
 
 
-def with_error_policy(
-    body: Callable[..., Any], info: PassInfo, timeout: float | None, on_error: OnError, deadline: Deadline | None
+def with_limits(
+    body: Callable[..., Any], name: str, timeout: float | None, deadline: Deadline | None
 ) -> Callable[..., Any]:
-    """Return the body of a pass, with its time limit and `on_error` applied.
+    """Return the body of a pass, limited by its timeout and by a deadline.
 
     Parameters:
         body: called as `body(func, mod, ctx)`, or as `body(mod, ctx)` for a module pass; plain or async.
-        info: the metadata of the pass.
+        name: the name of the pass.
         timeout: seconds for one body; None where the executor limits them, which does not count time in its queue.
-        on_error: what to do when a body fails.
         deadline: the deadline of the scope.
 
     """
-    in_time = _limited(body, info.name, timeout, deadline)
-    if on_error == "raise":
-        return in_time
-
-    async def run(*args: Any) -> Any:
-        try:
-            return await in_time(*args)
-        except (ExecutorError, UnknownAnswerError):
-            # A pass that cannot be sent to a worker has never run. One whose replay lacks an answer has not failed in
-            # the run that is replayed.
-            raise
-        except Exception as error:
-            return await _recovered(args, error, info, on_error, deadline)
-
-    return run
-
-
-def _limited(
-    body: Callable[..., Any], name: str, timeout: float | None, deadline: Deadline | None
-) -> Callable[..., Any]:
-    """Return the body of the pass `name`, limited by its timeout and by a deadline."""
     limit = inf if timeout is None else timeout
 
     async def run(*args: Any) -> Any:
@@ -139,6 +118,32 @@ def _limited(
         if deadline is not None and left <= limit:
             error = deadline.exceeded(f"the body of pass {name!r}")
         raise error from next(iter(cancellation), None)
+
+    return run
+
+
+def with_error_policy(
+    body: Callable[..., Any], info: PassInfo, on_error: OnError, deadline: Deadline | None
+) -> Callable[..., Any]:
+    """Return the body of a pass, with its `on_error` applied.
+
+    Parameters:
+        body: an async body, as `with_limits` returns it.
+        info: the metadata of the pass.
+        on_error: what to do when a body fails.
+        deadline: the deadline of the scope, for a fallback.
+
+    """
+
+    async def run(*args: Any) -> Any:
+        try:
+            return await body(*args)
+        except (ExecutorError, UnknownAnswerError):
+            # A pass that cannot be sent to a worker has never run. One whose replay lacks an answer has not failed in
+            # the run that is replayed.
+            raise
+        except Exception as error:
+            return await _recovered(args, error, info, on_error, deadline)
 
     return run
 

@@ -35,28 +35,28 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope, cursor: Ru
     """
     state = scope.state
     cursor.mod = mod
-    hooks: PassHooks | None = None
-    if state.hooks is not NO_HOOKS:
-        hooks = cursor.hooks = cursor.hooks or PassHooks(pass_.info, scope)
+    hooks = None if state.hooks is NO_HOOKS else cursor.hooks or PassHooks(pass_.info, scope, cursor)
     try:
         if hooks is not None and (may_run := hooks.start(pass_, mod, cursor)) is not True and not await may_run:
             return mod
         # Looked up after the hooks, which may have called `override_instruments`. Most passes need no layer.
-        is_bare = scope.is_plain and pass_.is_bare and (hooks is None or not state.hooks.wraps)
-        result: Any = (pass_.transform if is_bare else layered(pass_, scope, cursor))(mod, scope.ctx)
+        if scope.is_plain and pass_.is_bare and (hooks is None or not state.hooks.wraps):
+            result: Any = pass_.transform(mod, scope.ctx)
+        else:
+            result = layered(pass_, scope, cursor)(mod, scope.ctx)
         if result is not mod:
             kind: type[Any] = type(mod)
             if type(result) is _COROUTINE or (type(result) is not kind and is_awaitable(result)):
                 result = await result
-            if type(result) is not kind:
-                check_module(result, pass_.info)
-            if result is not mod and (pass_.preserves or CHANGES.get() is not None):
-                await _note_change(pass_, mod, result, scope, cursor)
-        if hooks is not None and (rest := hooks.after(result, cursor)) is not None:
-            await rest
-        elif hooks is None and state.hooks is not NO_HOOKS:
+            if result is not mod and (type(result) is not kind or pass_.preserves or CHANGES.get() is not None):
+                await _accept(result, pass_, mod, scope, cursor)
+        if hooks is not None:
+            rest = hooks.after(result, cursor)
+            if rest is not None:
+                await rest
+        elif state.hooks is not NO_HOOKS:
             # The pass has called `override_instruments`.
-            await PassHooks(pass_.info, scope).after_override(result, cursor)
+            await PassHooks(pass_.info, scope, cursor).after_override(result, cursor)
         new: ModT = result
         return new
     except BaseException as error:
@@ -64,8 +64,10 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope, cursor: Ru
         raise
 
 
-async def _note_change(pass_: Runnable[Any], mod: Any, result: Any, scope: PassScope, cursor: RunCursor) -> None:
-    """Record that a pass changed the module, and keep the analyses that it preserves."""
+async def _accept(result: Any, pass_: Runnable[Any], mod: Any, scope: PassScope, cursor: RunCursor) -> None:
+    """Check the result of a pass, record the change, and keep the analyses that it preserves."""
+    if type(result) is not type(mod):
+        check_module(result, pass_.info)
     changes = CHANGES.get()
     if changes is not None:
         changes.record(pass_.info.name, cursor)

@@ -1,12 +1,8 @@
-"""The layers of a pass: everything between the runner and the work of a pass.
-
-A layer receives work, and returns other work that calls it, or the same if pass and scope do not need the layer.
-"""
+"""The layers of a pass: everything that can be between the runner and the work of a pass, or a body."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from apass.concurrency.coroutines import await_once, is_awaitable, metered_pass
 from apass.core.analysis import Analysis
@@ -16,16 +12,16 @@ from apass.core.info import AnyPass
 from apass.core.instrument import instrument_name
 from apass.core.pass_setup import PassSetup
 from apass.core.properties import Property
-from apass.core.run import RunCursor
+from apass.core.run import Run, RunCursor
 from apass.errors import PassResultError
 from apass.runner.contract import with_contract
-from apass.runner.error_policy import OnError, note_failure, with_deadline, with_error_policy
+from apass.runner.error_policy import OnError, note_failure, with_deadline, with_error_policy, with_limits
 from apass.runner.function_hooks import with_function_hooks
 from apass.runner.result_cache import with_function_cache, with_module_cache
 from apass.runner.results import carry_analyses, check_module
 from apass.runner.step_hooks import StepHooks
 
-__all__ = ["BODY_LAYERS", "PASS_LAYERS", "BodyRun", "Runnable", "layered", "layered_body"]
+__all__ = ["Runnable", "layered", "layered_body"]
 
 T = TypeVar("T")
 
@@ -73,27 +69,33 @@ class Runnable(AnyPass, Protocol[T]):
         ...
 
 
-def layered(pass_: Runnable[Any], scope: PassScope, cursor: RunCursor) -> Work:
-    """Return the work of a pass in all layers that it needs in a scope."""
-    return _within(PASS_LAYERS, pass_, scope, cursor)
+def layered(pass_: Runnable[Any], scope: PassScope, cursor: RunCursor, *, is_inner: bool = False) -> Work:
+    """Return the work of a pass in the layers that it needs in a scope, innermost first.
 
-
-def _within(layers: "Sequence[PassLayer]", pass_: Runnable[Any], scope: PassScope, cursor: RunCursor) -> Work:
+    With `is_inner`, the hooks around the work are left out, because they call it.
+    """
+    ctx, store, hooks = scope.ctx, scope.state.store, scope.state.hooks
     work: Work = pass_.transform
-    for layer in layers:
-        work = layer(work, pass_, scope, cursor)
+    if not pass_.is_bare:
+        if pass_.requires or pass_.ensures or pass_.idempotent:
+            work = with_contract(work, pass_)
+        if pass_.has_open:
+            work = with_setup(work, pass_)
+    # Outside of the contract: a stored result has passed its checks.
+    if store is not None and (key := pass_.cache_key(ctx)) is not None:
+        work = with_module_cache(work, key, store, partial(pass_.key_parts, ctx))
+    # Outside of the cache: reading a result counts as well.
+    if scope.deadline is not None and pass_.runs_as_whole():
+        work = with_deadline(work, scope.deadline, f"pass {pass_.info.name!r}")
+    if hooks.steps:
+        work = with_step_hooks(work, hooks.steps, cursor)
+    if hooks.around and not is_inner:
+        work = with_around_hooks(work, pass_, scope, cursor)
     return work
 
 
-def contract(work: Work, pass_: Runnable[Any], scope: PassScope, cursor: RunCursor) -> Work:
-    """Check the properties that the pass requires and ensures."""
-    return with_contract(work, pass_) if pass_.requires or pass_.ensures or pass_.idempotent else work
-
-
-def opened(work: Work, pass_: Runnable[Any], scope: PassScope, cursor: RunCursor) -> Work:
-    """Open the pass, unless the run has opened it."""
-    if not pass_.has_open:
-        return work
+def with_setup(work: Work, pass_: Runnable[Any]) -> Work:
+    """Return the work of a pass that is opened before, unless the run has opened it."""
 
     async def run(mod: Any, ctx: PassContext) -> Any:
         async with PassSetup([pass_] if pass_.opens_here(ctx) else [], ctx):
@@ -103,47 +105,28 @@ def opened(work: Work, pass_: Runnable[Any], scope: PassScope, cursor: RunCursor
     return run
 
 
-def module_cache(work: Work, pass_: Runnable[Any], scope: PassScope, cursor: RunCursor) -> Work:
-    """Look up the result in the store, or keep it there."""
-    store = scope.state.store
-    key = None if store is None else pass_.cache_key(scope.ctx)
-    if store is None or key is None:
-        return work
-    return with_module_cache(work, key, store, partial(pass_.key_parts, scope.ctx))
-
-
-def deadline(work: Work, pass_: Runnable[Any], scope: PassScope, cursor: RunCursor) -> Work:
-    """End the work at the deadline of the scope."""
-    if scope.deadline is None or not pass_.runs_as_whole():
-        return work
-    return with_deadline(work, scope.deadline, f"pass {pass_.info.name!r}")
-
-
-def steps(work: Work, pass_: Runnable[Any], scope: PassScope, cursor: RunCursor) -> Work:
-    """Report each step of the work to the `run_after_step` hooks."""
-    hooks = scope.state.hooks.steps
-    if not hooks:
-        return work
+def with_step_hooks(work: Work, hooks: Sequence[Callable[[Run, float, float], object]], cursor: RunCursor) -> Work:
+    """Return work each step of which is reported to the `run_after_step` hooks."""
 
     async def awaited(mod: Any, ctx: PassContext) -> Any:
         result = work(mod, ctx)
         return await result if is_awaitable(result) else result
 
-    async def stepped(mod: Any, ctx: PassContext) -> Any:
-        run = cursor.run()
-        assert run is not None, "the pass is the item of the cursor"
+    async def run(mod: Any, ctx: PassContext) -> Any:
+        current = cursor.run()
+        assert current is not None, "the pass is the item of the cursor"
         observer = StepHooks(hooks)
-        return await observer.surround(metered_pass(awaited(mod, ctx), partial(observer.report, run)))
+        return await observer.surround(metered_pass(awaited(mod, ctx), partial(observer.report, current)))
 
-    return stepped
+    return run
 
 
-def around(work: Work, pass_: Runnable[Any], scope: PassScope, cursor: RunCursor) -> Work:
-    """Give the work to the `run_around_pass` hooks; the first one is outermost."""
-    hooks = scope.state.hooks
-    if not hooks.around:
-        return work
-    info, inner = pass_.info, PASS_LAYERS[: PASS_LAYERS.index(around)]
+def with_around_hooks(work: Work, pass_: Runnable[Any], scope: PassScope, cursor: RunCursor) -> Work:
+    """Return work that the `run_around_pass` hooks do; the first one is outermost.
+
+    Each gets what it surrounds as a function `(mod, pass_=None)`. The innermost one is `work`, or that of another pass.
+    """
+    hooks, info = scope.state.hooks, pass_.info
 
     async def run(mod: Any, ctx: PassContext) -> Any:
         # A result that is not the one of the pass itself for `mod`.
@@ -153,7 +136,7 @@ def around(work: Work, pass_: Runnable[Any], scope: PassScope, cursor: RunCursor
         async def run_pass(module: Any, other: Runnable[Any] | None = None, /) -> Any:
             nonlocal own, is_altered
             runnable = pass_ if other is None else other
-            outcome = _within(inner, runnable, scope, cursor)(module, ctx)
+            outcome = (work if other is None else layered(other, scope, cursor, is_inner=True))(module, ctx)
             result = await outcome if is_awaitable(outcome) else outcome
             check_module(result, runnable.info)
             if runnable.preserves and result is not module:
@@ -161,16 +144,14 @@ def around(work: Work, pass_: Runnable[Any], scope: PassScope, cursor: RunCursor
             own, is_altered = result, module is not mod or other is not None
             return result
 
-        async def call(
-            hook: Callable[..., Any], label: str, next_work: Callable[..., Awaitable[Any]], module: Any
-        ) -> Any:
-            result = await await_once(hook(module, info, next_work), label)
+        async def call(hook: Callable[..., Any], label: str, inner: Callable[..., Any], module: Any) -> Any:
+            result = await await_once(hook(module, info, inner), label)
             if result is None:
                 advice = "return the result of `await work(mod)`"
                 raise PassResultError(f"{label} returned None for pass {info.name!r}; {advice}")
             return result
 
-        outer: Callable[..., Awaitable[Any]] = run_pass
+        outer: Callable[..., Any] = run_pass
         for index, hook in reversed(hooks.around):
             label = f"run_around_pass of instrument {instrument_name(hooks.instruments[index])!r}"
             outer = partial(call, hook, label, outer)
@@ -181,13 +162,6 @@ def around(work: Work, pass_: Runnable[Any], scope: PassScope, cursor: RunCursor
         return result
 
     return run
-
-
-PassLayer = Callable[[Work, Runnable[Any], PassScope, RunCursor], Work]
-"""A layer around the work of a pass."""
-
-PASS_LAYERS: Final[tuple[PassLayer, ...]] = (contract, opened, module_cache, deadline, steps, around)
-"""The layers around the work of a pass, innermost first."""
 
 
 class RunnableBody(Runnable[T], Protocol[T]):
@@ -205,57 +179,29 @@ class RunnableBody(Runnable[T], Protocol[T]):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class BodyRun:
-    """What the layers of a body know of the execution of its function pass."""
+def layered_body(
+    body: Body, pass_: RunnableBody[Any], scope: PassScope, timeout: float | None, steps: StepHooks | None
+) -> Body:
+    """Return the body of a function pass in the layers that it needs in a scope, innermost first.
 
-    pass_: RunnableBody[Any]
-    """The function pass."""
-    scope: PassScope
-    """The scope that it runs in."""
-    timeout: float | None
-    """Seconds for one body; None where the executor limits them, because time in its queue must not count."""
-    steps: StepHooks | None
-    """The step hooks around the execution."""
+    Parameters:
+        body: called as `body(func, mod, ctx)`, plain or async.
+        pass_: the function pass.
+        scope: the scope that it runs in.
+        timeout: seconds for one body; None where the executor limits them, because time in its queue must not count.
+        steps: the step hooks around the execution.
 
-
-def layered_body(body: Body, run: BodyRun) -> Body:
-    """Return the body of a function pass in all layers that the execution requires."""
-    for layer in BODY_LAYERS:
-        body = layer(body, run)
-    return body
-
-
-def function_cache(body: Body, run: BodyRun) -> Body:
-    """Look up the result for the function in the store, or keep it there."""
-    store, pass_, ctx = run.scope.state.store, run.pass_, run.scope.ctx
-    key = pass_.own_cache_key(ctx) if pass_.cacheable is True and store is not None else None
-    return (
-        body if key is None or store is None else with_function_cache(body, key, store, partial(pass_.key_parts, ctx))
-    )
-
-
-def error_policy(body: Body, run: BodyRun) -> Body:
-    """Apply timeout, `on_error` and deadline.
-
-    Outside of the cache: a function that `on_error` keeps is not stored as a result.
     """
-    pass_, end = run.pass_, run.scope.deadline
-    if run.timeout is None and pass_.on_error == "raise" and end is None:
-        return body
-    return with_error_policy(body, pass_.info, run.timeout, pass_.on_error, end)
-
-
-def analyses(body: Body, run: BodyRun) -> Body:
-    """Compute the analyses that the pass requires."""
-    return with_analyses(body, run.pass_.analyses) if run.pass_.analyses else body
-
-
-def function_hooks(body: Body, run: BodyRun) -> Body:
-    """Call the hooks of instruments around the body."""
-    hooks = run.scope.state.hooks.functions
-    return body if hooks is None else with_function_hooks(body, hooks, run.steps)
-
-
-BODY_LAYERS: Final = (function_cache, error_policy, analyses, function_hooks)
-"""The layers around the body of a function pass, innermost first."""
+    ctx, store, hooks = scope.ctx, scope.state.store, scope.state.hooks.functions
+    if store is not None and pass_.cacheable is True and (key := pass_.own_cache_key(ctx)) is not None:
+        body = with_function_cache(body, key, store, partial(pass_.key_parts, ctx))
+    # Outside of the cache: a function that `on_error` keeps is not stored as a result.
+    if timeout is not None or pass_.on_error != "raise" or scope.deadline is not None:
+        body = with_limits(body, pass_.info.name, timeout, scope.deadline)
+    if pass_.on_error != "raise":
+        body = with_error_policy(body, pass_.info, pass_.on_error, scope.deadline)
+    if pass_.analyses:
+        body = with_analyses(body, pass_.analyses)
+    if hooks is not None:
+        body = with_function_hooks(body, hooks, steps)
+    return body

@@ -38,7 +38,8 @@ class PassHooks:
 
     __slots__ = ("_at_end", "_at_start", "_index", "_info", "_scope")
 
-    def __init__(self, info: PassInfo, scope: PassScope) -> None:
+    def __init__(self, info: PassInfo, scope: PassScope, cursor: RunCursor) -> None:
+        cursor.hooks = self
         self._info: PassInfo = info
         self._scope: Final = scope
         self._at_start: Hooks = NO_HOOKS

@@ -1,8 +1,9 @@
 """The cache of the results of `cacheable` passes and pipelines in a store."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from apass.concurrency.coroutines import is_awaitable
 from apass.concurrency.run_locals import RunLocal
@@ -20,23 +21,27 @@ __all__ = ["with_function_cache", "with_module_cache"]
 T = TypeVar("T")
 
 
-class _Slot(Protocol):
-    """Where the store has one result."""
+class _Slot:
+    """Where the store has one result, which is under a key of its own."""
 
-    key: str
-    """The key of the result, which only equal calls share."""
-    pass_key: str
-    """The digest of the key of the pass."""
-    fingerprint: str
-    """The fingerprint of the input."""
+    __slots__ = ("_store", "fingerprint", "key", "pass_key")
+
+    def __init__(self, store: FaultTolerantStore, pass_key: str, fingerprint: str) -> None:
+        self._store = store
+        self.pass_key = digest_of(pass_key)
+        """The digest of the key of the pass."""
+        self.fingerprint = fingerprint
+        """The fingerprint of the input."""
+        self.key = store_key(self.pass_key, fingerprint)
+        """The key of the result, which only equal calls share."""
 
     async def read(self, load: Callable[[bytes], Any]) -> Any:
         """Return what `load` makes of the stored bytes, or None."""
-        ...
+        return await self._store.read(self.key, load)
 
     async def write(self, data: bytes) -> None:
         """Store the bytes."""
-        ...
+        await self._store.put(self.key, data)
 
 
 class _Computation:
@@ -49,6 +54,11 @@ class _Computation:
         """The keys of this result and of the outer ones."""
         self.lists: dict[ModuleResults, None] = {} if outer is None else outer.lists
         """The lists that the outermost computation writes at its end."""
+
+    async def write_lists(self) -> None:
+        """Write the lists."""
+        for module in self.lists:
+            await module.write()
 
 
 _COMPUTING: Final[RunLocal[_Computation | None]] = RunLocal("computing", None)
@@ -103,20 +113,17 @@ def with_module_cache(
     return run
 
 
-class _ModuleSlot:
+class _ModuleSlot(_Slot):
     """The result of a pass for a module.
 
     It is in the list of the results for the module. If it differs from the module, it is stored under its own key too.
     """
 
-    __slots__ = ("_module", "_store", "fingerprint", "key", "pass_key", "written")
+    __slots__ = ("_module", "written")
 
     def __init__(self, store: FaultTolerantStore, pass_key: str, module: ModuleResults) -> None:
-        self.pass_key = digest_of(pass_key)
-        self.fingerprint = module.fingerprint
-        self._store = store
+        super().__init__(store, pass_key, module.fingerprint)
         self._module = module
-        self.key = store_key(self.pass_key, module.fingerprint)
         self.written: Callable[[], None] | None = None
         """Called when a result that differs is stored."""
 
@@ -158,7 +165,7 @@ def with_function_cache(
         adapter = adapter_for(mod)
         current = current_run()
         name = "" if current is None or current.function is None else current.function
-        slot = _FunctionSlot(store, digest_of(key), exact_fingerprint(adapter, func))
+        slot = _Slot(store, key, exact_fingerprint(adapter, func))
 
         def load(data: bytes) -> Any:
             return func if data == SAME else read_function(adapter, data, mod)
@@ -177,75 +184,46 @@ def with_function_cache(
     return run
 
 
-class _FunctionSlot:
-    """The result of a pass for a function."""
-
-    __slots__ = ("_store", "fingerprint", "key", "pass_key")
-
-    def __init__(self, store: FaultTolerantStore, pass_key: str, fingerprint: str) -> None:
-        self._store = store
-        self.pass_key = pass_key
-        self.fingerprint = fingerprint
-        self.key = store_key(pass_key, fingerprint)
-
-    async def read(self, load: Callable[[bytes], Any]) -> Any:
-        return await self._store.read(self.key, load)
-
-    async def write(self, data: bytes) -> None:
-        await self._store.put(self.key, data)
-
-
+@dataclass(eq=False)
 class _Request(Generic[T]):
-    """One request for a result: stored, of an equal running call, or computed.
+    """One request for a result: stored, of an equal running call, or computed."""
 
-    Parameters:
-        store: where results are.
-        slot: where the store has this result.
-        ctx: the context, which counts the results.
-        load: returns the result that bytes contain; None if it cannot be read here.
-        compute: returns a new result with its bytes; None in place of these if it must not be stored.
-        parts: returns the parts of the key, which the store records with a new result.
-
-    """
-
-    def __init__(
-        self,
-        store: FaultTolerantStore,
-        slot: _Slot,
-        ctx: PassContext,
-        load: Callable[[bytes], Any],
-        compute: Callable[[], Awaitable[tuple[T, bytes | None]]],
-        parts: KeyParts,
-    ) -> None:
-        self._store = store
-        self._slot = slot
-        self._ctx = ctx
-        self._load = load
-        self._compute = compute
-        self._parts = parts
-        self._outer = _COMPUTING.get()
-        self._own: list[T] = []
-        """The result, if this request has read or computed it."""
+    store: FaultTolerantStore
+    """Where results are."""
+    slot: _Slot
+    """Where the store has this result."""
+    ctx: PassContext
+    """The context, which counts the results."""
+    load: Callable[[bytes], Any]
+    """Returns the result that bytes contain; None if it cannot be read here."""
+    compute: Callable[[], Awaitable[tuple[T, bytes | None]]]
+    """Returns a new result with its bytes; None in place of these if it must not be stored."""
+    parts: KeyParts
+    """Returns the parts of the key, which the store records with a new result."""
+    outer: _Computation | None = field(default_factory=_COMPUTING.get)
+    """The computation around this one."""
+    own: list[T] = field(default_factory=list[Any])
+    """The result, if this request has read or computed it."""
 
     async def result(self) -> T:
         """Return the result."""
-        slot = self._slot
+        slot = self.slot
         # A pass that calls itself with an equal module would wait for itself forever.
-        if self._outer is not None and slot.key in self._outer.keys:
-            return (await self._compute())[0]
-        data = await self._store.flights.get(slot.key, self._find)
-        if self._own:
-            return self._own[0]
+        if self.outer is not None and slot.key in self.outer.keys:
+            return (await self.compute())[0]
+        data = await self.store.flights.get(slot.key, self._find)
+        if self.own:
+            return self.own[0]
         if data is not None:
             # Bytes are shared rather than the result, because a function may refer to objects of its own module.
-            outcome: Any = self._load(data)
+            outcome: Any = self.load(data)
             loaded: T | None = await outcome if is_awaitable(outcome) else outcome
             if loaded is not None:
-                self._ctx.analyses.counts["pass shared"] += 1
+                self.ctx.analyses.counts["pass shared"] += 1
                 _log(slot, is_stored=True)
                 return loaded
         # The other call recovered from a failure: this one may succeed.
-        result, data = await self._compute()
+        result, data = await self.compute()
         await self._write(data)
         return result
 
@@ -255,39 +233,35 @@ class _Request(Generic[T]):
 
         def load_and_keep(data: bytes) -> Any:
             found.append(data)
-            return self._load(data)
+            return self.load(data)
 
-        stored: T | None = await self._slot.read(load_and_keep)
-        _log(self._slot, is_stored=stored is not None)
+        stored: T | None = await self.slot.read(load_and_keep)
+        _log(self.slot, is_stored=stored is not None)
         if stored is not None:
-            self._ctx.analyses.counts["pass stored"] += 1
-            self._own.append(stored)
+            self.ctx.analyses.counts["pass stored"] += 1
+            self.own.append(stored)
             return found[-1]
-        computation = _Computation(self._slot.key, self._outer)
+        computation = _Computation(self.slot.key, self.outer)
         try:
             with _COMPUTING.set_to(computation):
-                result, data = await self._compute()
+                result, data = await self.compute()
         except Exception:
-            await self._write_lists(computation)
+            if self.outer is None and computation.lists:
+                await computation.write_lists()
             raise
-        self._own.append(result)
+        self.own.append(result)
         await self._write(data)
-        await self._write_lists(computation)
+        if self.outer is None and computation.lists:
+            await computation.write_lists()
         return data
 
     async def _write(self, data: bytes | None) -> None:
         if data is None:
             return
-        await self._slot.write(data)
+        await self.slot.write(data)
         run = current_run()
         if run is not None:
-            await self._store.record_key(run.info.name, self._slot.pass_key, self._parts)
-
-    async def _write_lists(self, computation: _Computation) -> None:
-        """Write what the computations within the outermost one have found."""
-        if self._outer is None:
-            for module in computation.lists:
-                await module.write()
+            await self.store.record_key(run.info.name, self.slot.pass_key, self.parts)
 
 
 def _log(slot: _Slot, *, is_stored: bool) -> None:

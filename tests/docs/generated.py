@@ -19,6 +19,7 @@ from apass.core.pass_factories import find_factory
 from apass.errors import PassDefinitionError
 from apass.passes.registry import pass_documentation, pass_options
 from apass.util.typed_values import type_name
+from tests.docs.life import page as life_of_a_pass
 from tests.helpers.layers import FLOORS, MODULES, own_imports, part_of
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
@@ -71,6 +72,11 @@ def passes() -> str:
         lines += [f"## {title}", "", "| Pass | Level | Requires | Options | Description |", "|---|---|---|---|---|"]
         lines += [*rows, ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def life() -> str:
+    """Return the page of the functions that a run calls."""
+    return f"{NOTICE}\n\n{life_of_a_pass()}"
 
 
 def floors() -> str:
@@ -181,6 +187,7 @@ def _cell(text: str) -> str:
 PAGES: Final[dict[str, Callable[[], str]]] = {
     "reference/command_line.md": command_line,
     "reference/passes.md": passes,
+    "explanation/life.md": life,
 }
 """Pages that are generated as a whole."""
 BLOCKS: Final[dict[tuple[str, str], Callable[[], str]]] = {("explanation/architecture.md", "floors"): floors}
