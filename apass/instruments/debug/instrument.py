@@ -308,7 +308,7 @@ class _DebugTwin(DebugInstrument):
 def _creator() -> Place | None:
     """Return where the user creates a context; None if apass does."""
     frame = inspect.currentframe()
-    creators = (__name__, "apass.core.context", "apass.core.instrument")
+    creators = (__name__, "apass.core.context", "apass.core.hooks")
     while frame is not None and frame.f_globals.get("__name__") in creators:
         frame = frame.f_back
     if frame is None or frame.f_globals.get("__name__", "").startswith("apass."):

@@ -174,6 +174,8 @@ async def test_instrument_does_not_keep_modules_alive(make: Callable[[], Any]) -
     async with apass.PassContext(instruments=[instrument]):
         await apass.Sequential([apass.module_pass(copy, opt_level=0)] * 3)(mod)
     del mod
+    # A worker thread refers to its last call until it has deleted its variables, or the next call begins.
+    await anyio.to_thread.run_sync(bool)
     gc.collect()
     assert [reference() for reference in references] == [None] * 4
     assert len(instrument.modules) == 1
