@@ -13,7 +13,7 @@ def is_interruption(error: BaseException) -> bool:
     """Return whether an exception is a KeyboardInterrupt of Ctrl-C, or contains one.
 
     The handler of the signal may run in any code of the main thread, and raises the exception there. A handler in
-    Python, such as those of asyncio and trio, has a frame in the traceback. Python's default handler has none: with it,
+    Python, such as asyncio's and trio's, has a frame in the traceback. Python's default handler has none: with it,
     each KeyboardInterrupt of the main thread counts as an interruption.
     """
     if isinstance(error, BaseExceptionGroup):

@@ -109,7 +109,7 @@ def _native_task() -> Any:
 def _current_context(task: Any) -> Context | None:
     """Return the context that the caller runs in, not a copy; None if unknown.
 
-    It is known if it is that of the task, or was introduced. In the bodies that a function pass steps by hand, it is
+    It is known if it belongs to the task, or was introduced. In the bodies that a function pass steps by hand, it is
     another one.
     """
     mark = object()

@@ -163,7 +163,7 @@ class _Batch(Generic[ItemT, ResultT]):
 
     def __init__(self, requests: list[_Request[ItemT, ResultT]]) -> None:
         self.requests = requests
-        # Of the event loop and the thread, the second to set its flag sees that of the other one.
+        # Of the event loop and the thread, the second to set its flag sees the other's.
         self.is_handled = False
         self.is_abandoned = False
         self.is_settled = False

@@ -51,7 +51,7 @@ FuncT = TypeVar("FuncT")
 R = TypeVar("R")
 
 FunctionKind = Literal["function", "prim_func"]
-"""A FunctionPass visits the functions of the first kind, a PrimFuncPass those of the second."""
+"""A FunctionPass visits functions of the first kind, a PrimFuncPass functions of the second."""
 
 
 class IRAdapter(Protocol[ModT, FuncT]):
@@ -84,7 +84,7 @@ class IRAdapter(Protocol[ModT, FuncT]):
         ...
 
     def replace(self, mod: ModT, updates: Mapping[str, FuncT]) -> ModT:
-        """Return `mod` with the functions of `updates` in place of those of the same name."""
+        """Return `mod` with the functions of `updates` in place of its own."""
         ...
 
     def skips(self, func: FuncT) -> bool:
@@ -175,7 +175,7 @@ class OptionalMethods(Protocol[ModT, FuncT]):
         ...
 
     def adopt(self, sub: ModT, mod: ModT) -> ModT:
-        """Return `sub` with the objects that it shares replaced by those of `mod`.
+        """Return `sub` with the objects that it shares replaced by the ones of `mod`.
 
         `sub` was read from bytes. The method is needed if functions refer to objects of their module.
         """
@@ -191,7 +191,7 @@ class OptionalMethods(Protocol[ModT, FuncT]):
         ...
 
     def text_parts(self, mod: ModT, names: Iterable[str]) -> tuple[str, Mapping[str, str]]:
-        """Return the text outside of functions, and that of each named function.
+        """Return the text outside of functions, and the text of each named function.
 
         The text of a function must not depend on other functions: numbers of values start anew in each. Without this
         method, diffs use the text of a module from `isolate` for each function.
@@ -342,7 +342,7 @@ def adapter_by_name(name: str) -> IRAdapter[Any, Any] | None:
 def adapter_by_suffix(suffix: str) -> IRAdapter[Any, Any] | None:
     """Return the adapter whose files have a suffix; None if there is none.
 
-    `suffix` is in lower case. Registered adapters come first, then those of entry points. If the library of an adapter
+    `suffix` is in lower case. Registered adapters come first, then entry points. If the library of an adapter
     is missing, the adapter is left out.
 
     Each search may import libraries. Classes that are imported already come first, to import few of them.
@@ -453,7 +453,7 @@ def extract_into(adapter: IRAdapter[ModT, FuncT], sub: ModT, names: Iterable[str
 
 
 def text_parts(adapter: IRAdapter[ModT, Any], mod: ModT, names: Iterable[str]) -> tuple[str, Mapping[str, str]]:
-    """Return the text outside of functions, and that of each named function.
+    """Return the text outside of functions, and the text of each named function.
 
     The text of a function does not depend on other functions, so an unchanged function has an unchanged text.
     """

@@ -176,7 +176,7 @@ class AnalysisManager:
             preserves: the analyses that the pass preserves.
             pairs: the old and the new object of each module or function.
             ctx: the context of the pass.
-            adapters: the adapter of the old objects, and that of the new ones.
+            adapters: the adapters of the old and of the new objects.
 
         Raises:
             VerifyError: with `strict`, if the result for the new object differs.
@@ -324,7 +324,7 @@ def give(x: object, results: Mapping[Analysis[Any], Any]) -> None:
 
 
 def _adapter_of(x: object) -> IRAdapter[Any, Any] | None:
-    """Return the adapter of a module, or that of the current module for its functions."""
+    """Return the adapter of a module; for a function, the current module's."""
     adapter = adapter_of_type(type(x))
     if adapter is not None:
         return adapter

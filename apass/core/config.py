@@ -41,7 +41,7 @@ class ConfigOption(Generic[ValueT_co]):
     """
 
     key: str
-    """The name: that of the pass, a dot, and a word, as in `relay.FuseOps.max_depth`."""
+    """The name: the pass, a dot, and a word, as in `relay.FuseOps.max_depth`."""
     type: Any
     """The type of its values: a class, a union, a `Literal`, a list of these, `Any`."""
     default: ValueT_co

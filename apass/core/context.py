@@ -309,7 +309,7 @@ class PassContext(Displayed):
             instruments: are called after those in force.
             required_pass: names that a Sequential runs as well.
             disabled_pass: names that a Sequential does not run either.
-            config: values that are added to those of this context, or replace them.
+            config: values that are added to this context's, or replace them.
 
         Raises:
             TypeError, UnknownConfigError, ConfigTypeError: as for `PassContext`.
@@ -721,7 +721,7 @@ def _instruments(instruments: Iterable[object] | None) -> Iterable[object]:
 def _default_instruments() -> tuple[object, ...]:
     """Return the instruments of every context.
 
-    It is that of debug mode, if the environment variable APASS_DEBUG is set.
+    In debug mode, with the environment variable APASS_DEBUG, it is a DebugInstrument.
     """
     if os.environ.get("APASS_DEBUG", "0") in ("", "0"):
         return ()

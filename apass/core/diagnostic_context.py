@@ -77,8 +77,8 @@ class DiagnosticContext(Displayed):
     def emit(self, diagnostic: Diagnostic) -> None:
         """Add `diagnostic` to the pending ones, or count it if the limit is reached.
 
-        A diagnostic without an origin is about the current pass, function and module. Its source text is that of the
-        module, if the adapter has `sources`.
+        A diagnostic without an origin is about the current pass, function and module. Its source text is
+        the module's, if the adapter has `sources`.
         """
         check_type("argument of emit()", diagnostic, Diagnostic)
         located = located_here(diagnostic)

@@ -1,6 +1,6 @@
 """Diagnostics that point into source text.
 
-The names are TVM's, the rendered form is that of rustc.
+The names are TVM's, the rendered form is rustc's.
 """
 
 import unicodedata

@@ -121,7 +121,7 @@ _CHECKED: Final[WeakSet[Callable[..., Any]]] = WeakSet()
 
 @lru_cache(maxsize=1024)
 def _similar_hook(name: str) -> str | None:
-    """Return the hook whose name is similar to that of another method."""
+    """Return the hook whose name is similar to the name of another method."""
     near = get_close_matches(name.casefold(), HOOKS, n=1, cutoff=_SIMILARITY)
     return near[0] if near else None
 
@@ -228,7 +228,7 @@ class ObservingInstrument(PassInstrument):
 
         It is called between `run_before_pass` and `run_after_pass` of all instruments. It may skip the pass by not
         calling `work`, run it again, run another pass in its place, or return another module. Such a result is not
-        stored. Of two instruments, the hook of the first one receives that of the second as its `work`.
+        stored. Of two instruments, the hook of the first one receives the second hook as its `work`.
         """
         return work(mod)
 

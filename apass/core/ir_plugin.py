@@ -103,12 +103,12 @@ class IRPlugin(Generic[ModT]):
     save: Callable[[ModT, Path], object] | None = None
     """Writes a module to a file; by default the bytes of `adapter.dumps`.
 
-    The path is that of an empty temporary file beside the final one, which replaces it at the end.
+    The path leads to an empty temporary file beside the final one, which it replaces at the end.
     """
     default_pipeline: str = ""
     """The pipeline of the commands if none is given."""
     size: Callable[[ModT], int] | None = None
-    """Returns the number of nodes of a module; by default that of its functions."""
+    """Returns the number of nodes of a module; by default the number of its functions."""
     compare_outputs: Callable[[ModT, ModT], Comparison | Awaitable[Comparison]] | None = None
     """Runs a module before and after on the same inputs, and compares the outputs, for `--verify-outputs`.
 
@@ -279,7 +279,7 @@ def plugin_for(mod: ModT) -> IRPlugin[ModT]:
 def data_suffix(mod: Any) -> str:
     """Return the suffix of a file with the bytes that the adapter of a module writes.
 
-    If the adapter has none and writes text, it is that of the model files of its plug-in.
+    If the adapter has none and writes text, it is the suffix of the model files of its plug-in.
     """
     plugin = plugin_for(mod)
     adapter: Any = plugin.adapter

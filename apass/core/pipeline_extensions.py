@@ -74,7 +74,7 @@ def is_extended(pipeline: str) -> bool:
 def all_extensions() -> list[Origin]:
     """Return the extensions of all pipelines, in the order in which they apply.
 
-    Those of packages come first, sorted by the name of the entry point, then those of the program. An entry point that
+    Extensions by packages come first, sorted by the name of the entry point, then the program's. An entry point that
     cannot be loaded is a PluginWarning: its pipelines are unknown, and an error would affect all pipelines.
 
     Raises:

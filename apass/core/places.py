@@ -40,7 +40,7 @@ class Place:
 def place_of_frame(frame: FrameType | None) -> Place | None:
     """Return where a body is that runs in a frame; None if no body does.
 
-    It is the innermost line of the user. If the frames of the body are all in libraries, it is that of the body itself.
+    It is the innermost line of the user. If the frames of the body are all in libraries, it is a line of the body.
     """
     body: FrameType | None = None
     while frame is not None and not is_runner_frame(frame):

@@ -36,7 +36,7 @@ def register_property(name: str, check: Check | None = None) -> Any:
     that it is not checked again.
 
     Parameters:
-        name: the name, such as `"anf"`; that of a plug-in starts with the name of its IR, as in `"relay.anf"`.
+        name: the name, such as `"anf"`; in a plug-in it starts with the name of its IR, as in `"relay.anf"`.
         check: the function; omitted in a decorator.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Tracebacks that show the frames of the user, without those of the runner."""
+"""Tracebacks that show the frames of the user, without the runner's."""
 
 import os
 from collections.abc import Callable, Iterator

@@ -9,7 +9,7 @@ Relay and ONNX are plug-ins too, declared in apass's own `pyproject.toml`. These
 - `apass.instruments`: an instrument of apass that an environment variable chooses, such as `debug` for APASS_DEBUG.
 - `apass.pass_modules`: a module that registers passes when it is imported, by a pattern of their names (`onnx.*`).
 - `apass.config_modules`: a module that registers config options, by a pattern of their keys (`relay.*`).
-- `apass.pipeline_extensions`: a `PipelineExtension` or a list of these, by a name such as that of the package.
+- `apass.pipeline_extensions`: a `PipelineExtension` or a list of these, by a name, such as the name of the package.
 - `apass.model_conversions`: an `IRPlugin` that reads files of another suffix, by both suffixes (`.onnx-to-.relay`).
 
 No plug-in is imported before something asks for it. If two packages declare the same name in a group, an error names

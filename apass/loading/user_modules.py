@@ -65,7 +65,7 @@ def load_user_module(source: str, folder: Path | None = None) -> ModuleType:
         raise PluginError("cannot load an empty name; name a Python file or a module")
     folder = Path.cwd() if folder is None else folder
     path = folder / source
-    # A name without a suffix may be that of a module and of a folder. A folder with other contents is no package.
+    # A name without a suffix may belong to a module and to a folder. A folder with other contents is no package.
     is_package = path.is_dir() and (path / "__init__.py").is_file()
     if path.suffix == ".py" or "/" in source or os.sep in source or is_package or path.is_file():
         location = _location(path, source)

@@ -16,7 +16,7 @@ __all__ = ["Alternatives"]
 
 
 class Alternatives(Combinator[ModT]):
-    """Passes that each take the same module. The result is that of one of them.
+    """Passes that each take the same module, and one of which gives the result.
 
     Failed alternatives are given as a mapping from their index among the enabled ones to the error.
     """
@@ -60,7 +60,7 @@ class Alternatives(Combinator[ModT]):
         errors = [failures[index] for index in sorted(failures)]
         late = next((error for error in errors if isinstance(error, BudgetExceededError)), None)
         if late is not None:
-            # The deadline is that of the context, so that it is one error, as without alternatives.
+            # It is the deadline of the context, so there is one error, as without alternatives.
             for error in errors:
                 if not isinstance(error, BudgetExceededError):
                     late.add_note(f"another alternative raised {type(error).__name__}: {text_of_error(error)}")

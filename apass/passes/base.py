@@ -141,7 +141,7 @@ class Pass(Displayed, ABC, Generic[ModT]):
     runs_alone: bool = True
     """Whether the pass can be named by itself; False for a step of another compiler's pass.
 
-    If such a step fails, the reproducer is that of the pass around it.
+    If such a step fails, the reproducer is of the pass around it.
     """
 
     registered_name: str | None = None
@@ -166,7 +166,7 @@ class Pass(Displayed, ABC, Generic[ModT]):
 
         Parameters:
             opt_level: the level in `info`; omitted if the class sets `info` itself, or is abstract.
-            name: the name in `info`, by default that of the class. The class is registered under it.
+            name: the name in `info`, by default of the class. The class is registered under it.
             required: names of registered passes, and analyses, which the pass requires.
             register: whether the class is registered, by default if it has a `name`.
             init: False if a base class provides the constructor.
@@ -264,7 +264,7 @@ class Pass(Displayed, ABC, Generic[ModT]):
 
         Raises:
             TypeError: if `ctx` is not a PassContext.
-            Exception: the errors of a call, and those of entering and leaving the context.
+            Exception: any error of the call, or of entering and leaving the context.
 
         >>> import anyio
         >>> from apass.passes.decorators import module_pass
@@ -305,7 +305,7 @@ class Pass(Displayed, ABC, Generic[ModT]):
         It is opened once for a run, before the first pass, and closed after the last one, on every path. All functions
         and all modules of the run share the value. A run is a call of a pass, of `optimize_all` or of
         `optimize_stream`. If a pass is only required by name, or called by another pass, a run is one execution of it.
-        In an executor, each worker opens its own for each batch of functions; threads share that of the program.
+        In an executor, each worker opens its own for each batch of functions; threads share the program's.
         """
         return nullcontext()
 

@@ -194,7 +194,7 @@ def _has_fields(cls: Any) -> bool:
 
 
 def _is_plain_constructor(init: Any) -> bool:
-    """Return whether a constructor is that of `object` or of `define_options`."""
+    """Return whether a constructor comes from `object` or from `define_options`."""
     return init is object.__init__ or hasattr(init, _MARK)
 
 

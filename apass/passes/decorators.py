@@ -1,6 +1,6 @@
 """The decorators `module_pass`, `function_pass` and `prim_func_pass`.
 
-Their forms are those of TVM.
+They have the forms of TVM's.
 """
 
 import functools
@@ -96,7 +96,7 @@ def module_pass(
     Parameters:
         pass_func: the function or class; omitted in a decorator.
         opt_level: the lowest `PassContext.opt_level` at which a Sequential runs the pass; mandatory.
-        name: the name of the pass; by default that of the function or class.
+        name: the name of the pass, by default of the function or class.
         required: names of registered passes that a Sequential runs before it, and analyses whose results are then
             available to `ctx.got`.
         base: a class derived from the default one, for passes of one IR that share work around their bodies.
@@ -159,12 +159,12 @@ def function_pass(
     """Create a function pass from a function or a class.
 
     The function is `(func, mod, ctx) -> func`, the class has a method `transform_function(func, mod, ctx)`. The forms
-    are those of `module_pass`. See `FunctionPass` for how it runs.
+    are the same as for `module_pass`. See `FunctionPass` for how it runs.
 
     Parameters:
         pass_func: the function or class; omitted in a decorator.
         opt_level: the lowest `PassContext.opt_level` at which a Sequential runs the pass; mandatory.
-        name: the name of the pass; by default that of the function or class.
+        name: the name of the pass, by default of the function or class.
         required: names of registered passes that a Sequential runs before it, and analyses whose results are then
             available to `ctx.got`.
         base: a class derived from the default one, for passes of one IR that share work around their bodies.

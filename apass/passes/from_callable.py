@@ -38,7 +38,7 @@ def pass_from_function(base: Any, function: Any, method: str, info: PassInfo, ex
         members["transform"] = staticmethod(with_analyses(function, analyses) if analyses else function)
     pass_: Any = type(base.__name__, (base,), members)()
     functools.update_wrapper(pass_, function, updated=())
-    # `inspect.signature` would return that of the function, because of `__wrapped__`.
+    # `inspect.signature` would return the function's, because of `__wrapped__`.
     _attributes(pass_)["__signature__"] = _CALL
     # The attributes of the function are available on the pass, unless the pass has one of that name.
     attributes: dict[str, Any] = getattr(function, "__dict__", {})

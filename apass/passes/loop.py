@@ -31,7 +31,7 @@ class Loop(Combinator[ModT]):
         options: the options of the text, in order; None for a default value.
         times: the maximum number of rounds; None is `MAX_ROUNDS`.
         budget: seconds for all rounds; None is no limit. When they are over, the round in progress is cancelled, and
-            the result is that of the rounds before it.
+            the rounds before it count.
         opt_level: the level of the loop itself as an element of a Sequential.
         name: its name.
         required: the passes that it requires as an element of a Sequential.
@@ -90,5 +90,5 @@ class Loop(Combinator[ModT]):
 
 
 def module_key(mod: Any) -> tuple[type, str]:
-    """Return type and fingerprint of a module, which are those of any equal module."""
+    """Return type and fingerprint of a module, which any equal module shares."""
     return (mod.__class__, adapter_for(mod).fingerprint(mod))

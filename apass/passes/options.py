@@ -46,7 +46,7 @@ class BodyOptions:
 class PassOptions(TypedDict, total=False):
     """How the body of a pass runs, and guarantees about the result.
 
-    The body of a module pass works on the module, and that of a function pass on one function.
+    The body of a module pass works on the module, and the body of a function pass on one function.
     """
 
     timeout: float | None

@@ -31,7 +31,7 @@ def check_order(pipeline: Pass[Any]) -> None:
 
     A pass that runs after another one must have at least one of that name before it, if a pass of that name runs after
     it. For a pass that runs before another one, it is the other way round. This holds for each occurrence of the pass,
-    at any depth. A name may be that of a contained pipeline, whose passes then all count. Passes of different branches
+    at any depth. A name may belong to a contained pipeline, whose passes then all count. Passes of different branches
     have no order. A registered pass that another pass requires counts each time it runs.
 
     Raises:

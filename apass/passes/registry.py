@@ -149,7 +149,7 @@ def get_pass(name: str, /, **options: Any) -> Pass[Any]:
 def get_required(name: str, owner: str) -> Pass[Any]:
     """Return the pass `name`, which the pass `owner` requires.
 
-    Errors are those of `get_pass`, with a note.
+    Errors are the same as of `get_pass`, with a note.
     """
     try:
         return get_pass(name)
@@ -306,7 +306,7 @@ class Recipe:
         # The `spec` of a combinator, or of a class with fields, lacks the options that have their default value.
         lacks_defaults = "passes" in self.parameters or is_dataclass(pass_)
         if has_same_passes and spec_options is not None and (lacks_defaults or spec_options == options):
-            # A provided pass has TVM's name, and an object of a registered class that of its class.
+            # A provided pass has TVM's name, and an object of a registered class the name of its class.
             if "passes" not in self.parameters and "registered_name" not in vars(pass_):
                 pass_ = copy.copy(pass_)
                 _give_name(pass_, self.name)
@@ -425,7 +425,7 @@ def _factory_of(registrant: Factory) -> Factory:
     if not isinstance(registrant, Pass):
         return registrant
     factory = partial(_identity, registrant)
-    # Otherwise the documentation would be that of `functools.partial`.
+    # Otherwise the documentation would come from `functools.partial`.
     factory.__doc__ = registrant.__doc__
     return factory
 

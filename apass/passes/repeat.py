@@ -24,8 +24,8 @@ class Repeat(Loop[ModT]):
         times: the maximum number of rounds. The result of the last round is returned even if it has not converged.
             None means 100 rounds, and it is an error if the last one still changes the module.
         strict: whether this is an error with `times` as well.
-        budget: seconds for all rounds. When they are over, the round in progress is cancelled, and the result is that
-            of the rounds before it. None is no limit.
+        budget: seconds for all rounds. When they are over, the round in progress is cancelled, and the rounds
+            before it count. None is no limit.
         opt_level: the level of the Repeat itself as an element of a Sequential.
         name: its name.
         required: the passes that it requires as an element of a Sequential.

@@ -32,7 +32,7 @@ class Sequential(Pass[ModT]):
     """Passes that run one after the other, each on the result of the previous one.
 
     A pass is skipped if its name is in the context's `disabled_pass`. Otherwise it runs if its name is in
-    `required_pass`, or if its level is at most that of the context. The passes that it requires run before it,
+    `required_pass`, or if its level is at most the context's. The passes that it requires run before it,
     recursively. They are looked up in the registry and run regardless of their level. One that is `idempotent` does not
     run if its last result still holds. Source: TVM's `Sequential`.
 
@@ -177,7 +177,7 @@ def _can_merge(pass_: Pass[Any]) -> bool:
 
 
 def _leaves(passes: Sequence[Pass[ModT]], ctx: PassContext, scope: PassScope) -> Iterator[Pass[ModT]]:
-    """Iterate over enabled passes, with those of a Sequential in its place."""
+    """Iterate over enabled passes, with the passes of a Sequential in its place."""
     for pass_ in passes:
         if isinstance(pass_, Sequential):
             yield from _leaves(list(_enabled(pass_.passes, ctx, scope)), ctx, scope)

@@ -19,7 +19,7 @@ def pass_tree(pass_: Any, *, combines: bool, otherwise: Sequence[Any] = ()) -> T
     Parameters:
         pass_: the pass. Its class is above this module.
         combines: whether the class is one of passes that contain others.
-        otherwise: more contained passes, those of the other branch of an If.
+        otherwise: more contained passes: the other branch of an If.
 
     """
     children = [child.__block__() for child in pass_.children()]

@@ -25,8 +25,8 @@ class While(Loop[ModT]):
         passes: the passes of a round, in order, by the rules of a Sequential.
         times: the maximum number of rounds. The result of the last round is returned even if the predicate is still
             true. None means 100 rounds, and it is an error if the predicate is true after the last one.
-        budget: seconds for all rounds. When they are over, the round in progress is cancelled, and the result is that
-            of the rounds before it. None is no limit.
+        budget: seconds for all rounds. When they are over, the round in progress is cancelled, and the rounds
+            before it count. None is no limit.
         opt_level: the level of this pass itself as an element of a Sequential.
         name: its name.
         required: the passes that it requires as an element of a Sequential.

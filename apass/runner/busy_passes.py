@@ -77,7 +77,7 @@ class BusyPasses:
         return hasattr(signal, "SIGALRM") and getattr(signal.getsignal(signal.SIGALRM), "__self__", None) is self
 
     def _look(self, _number: int, frame: FrameType | None) -> None:
-        """Raise if the interrupted code is that of a pass that must end."""
+        """Raise if the interrupted code belongs to a pass that must end."""
         # The handler runs in the contextvars of the interrupted task.
         run = current_run()
         is_body = run is not None and frame is not None and _is_body(frame)

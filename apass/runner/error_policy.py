@@ -151,7 +151,7 @@ def with_error_policy(
 async def _recovered(
     args: tuple[Any, ...], error: Exception, info: PassInfo, on_error: OnError, deadline: Deadline | None
 ) -> Any:
-    """Return the result of a body that failed: its input, or that of the fallback."""
+    """Return the result of a body that failed: its input, or the fallback's."""
     ctx: PassContext = args[-1]
     run = current_run() or Run(info, None, module=current_module_name())
     note_whereabouts(error, run)

@@ -65,7 +65,7 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope, cursor: Ru
 
 
 async def _accept(result: Any, pass_: Runnable[Any], mod: Any, scope: PassScope, cursor: RunCursor) -> None:
-    """Check the result of a pass, record the change, and keep the analyses that it preserves."""
+    """Check a result, record the change, and keep the analyses that are preserved."""
     if type(result) is not type(mod):
         check_module(result, pass_.info)
     changes = CHANGES.get()

@@ -28,7 +28,7 @@ class HookTime:
             self._elapsed += perf_counter() - begin
 
     def report(self, caller: Run | None) -> None:
-        """Call `on_hooks` of each instrument; the time is part of that of `caller`."""
+        """Call `on_hooks` of each instrument; it is part of the time of `caller`."""
         end = perf_counter()
         for hook in self._hooks:
             hook(caller, self._begin, end, end - self._begin - self._elapsed + self._busy)

@@ -1,4 +1,4 @@
-"""The layers of a pass: everything that can be between the runner and the work of a pass, or a body."""
+"""The layers of a pass: what can be between the runner and the work, or a body."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -70,7 +70,7 @@ class Runnable(AnyPass, Protocol[T]):
 
 
 def layered(pass_: Runnable[Any], scope: PassScope, cursor: RunCursor, *, is_inner: bool = False) -> Work:
-    """Return the work of a pass in the layers that it needs in a scope, innermost first.
+    """Return the work of a pass in the layers that it needs; innermost first.
 
     With `is_inner`, the hooks around the work are left out, because they call it.
     """
@@ -124,7 +124,7 @@ def with_step_hooks(work: Work, hooks: Sequence[Callable[[Run, float, float], ob
 def with_around_hooks(work: Work, pass_: Runnable[Any], scope: PassScope, cursor: RunCursor) -> Work:
     """Return work that the `run_around_pass` hooks do; the first one is outermost.
 
-    Each gets what it surrounds as a function `(mod, pass_=None)`. The innermost one is `work`, or that of another pass.
+    Each gets what it surrounds as a function `(mod, pass_=None)`. The innermost one is `work`, or another pass's work.
     """
     hooks, info = scope.state.hooks, pass_.info
 
@@ -182,7 +182,7 @@ class RunnableBody(Runnable[T], Protocol[T]):
 def layered_body(
     body: Body, pass_: RunnableBody[Any], scope: PassScope, timeout: float | None, steps: StepHooks | None
 ) -> Body:
-    """Return the body of a function pass in the layers that it needs in a scope, innermost first.
+    """Return the body of a function pass in its layers; innermost first.
 
     Parameters:
         body: called as `body(func, mod, ctx)`, plain or async.

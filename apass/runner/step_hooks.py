@@ -46,7 +46,7 @@ class StepHooks:
         """Return the result of `work`, whose steps are reported.
 
         Raises:
-            BaseException: the error of `work`, with a note on that of a hook; or else the error of a hook.
+            BaseException: the error of `work`, with a note if a hook has failed too; or the error of a hook.
 
         """
         results: list[R] = []

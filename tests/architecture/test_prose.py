@@ -1,5 +1,6 @@
 """Docstrings, comments, messages, test names and pages follow the rules of prose."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,18 @@ def test_package_follows_rules_of_prose(name: str) -> None:
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_follow_rules_of_prose(name: str) -> None:
     assert breaches(ROOT / name) == []
+
+
+def test_rooms_of_the_runner_name_their_nouns() -> None:
+    rooms = [ROOT / "apass" / room for room in ("concurrency", "core", "loading", "passes", "runner")]
+    found = {
+        str(path.relative_to(ROOT)): match.group()
+        for room in rooms
+        for path in room.rglob("*.py")
+        for match in re.finditer(r"\b(?:that|those)\s+(?:#\s*)?of\b", path.read_text())
+    }
+    # Repeat the noun, or write its possessive: a reader must not look for what a pronoun is about.
+    assert found == {}
 
 
 @pytest.mark.slow

@@ -51,7 +51,7 @@ async def start_group(
 def kill_group(process: Process) -> None:
     """Kill the remaining processes of the group, even if its leader has ended.
 
-    In a worker process, kill the process alone: the group is that of the worker.
+    In a worker process, kill the process alone: the group belongs to the worker.
     """
     # The id of a group is not reused while a member is alive, even if the leader has ended.
     with suppress(ProcessLookupError, PermissionError):

@@ -115,7 +115,7 @@ def _failure(error: Exception) -> bytes:
     """
     try:
         response = pickle.dumps((False, error), pickle.HIGHEST_PROTOCOL)
-        # The arguments of an error may not be those of its class.
+        # The arguments of an error may not fit its class.
         pickle.loads(response)
     except Exception:
         return pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")), pickle.HIGHEST_PROTOCOL)
