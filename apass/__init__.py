@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from apass.core.context import PassContext, waiting_for
     from apass.core.diagnostic_context import DiagnosticContext
     from apass.core.diagnostics import Diagnostic, DiagnosticLevel, Span
-    from apass.core.info import PassInfo
     from apass.core.instrument import PassInstrument, pass_instrument
     from apass.core.named_callables import list_callables, register_callable, unregister_callable
+    from apass.core.pass_info import PassInfo
     from apass.core.position import Position
     from apass.core.properties import Property, list_properties, register_property
     from apass.core.remarks import Remark, RemarkKind
@@ -85,7 +85,7 @@ else:
             "apass.core.context": ["PassContext", "waiting_for"],
             "apass.core.diagnostic_context": ["DiagnosticContext"],
             "apass.core.diagnostics": ["Diagnostic", "DiagnosticLevel", "Span"],
-            "apass.core.info": ["PassInfo"],
+            "apass.core.pass_info": ["PassInfo"],
             "apass.core.instrument": ["PassInstrument", "pass_instrument"],
             "apass.core.named_callables": ["list_callables", "register_callable", "unregister_callable"],
             "apass.core.position": ["Position"],

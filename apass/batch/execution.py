@@ -10,7 +10,7 @@ from apass.core.adapter import ModT
 from apass.core.context import PassContext, current_scope, limited_to
 from apass.core.deadline import LATE_SECONDS, TimeLimit
 from apass.core.executor import ExecutorChoice, executor_in_force
-from apass.executors.portable import check_portable
+from apass.executors.instrument_twins import check_portable
 from apass.passes.base import Pass
 from apass.runner.error_policy import with_deadline
 

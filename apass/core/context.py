@@ -25,8 +25,8 @@ from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.displayed import Displayed
 from apass.core.executor import ExecutorChoice, check_executor
 from apass.core.hooks import NO_HOOKS, Hooks, answer_of_should_run, find_hook, mark_used, with_companions
-from apass.core.info import PassInfo
 from apass.core.instrument import instrument_name
+from apass.core.pass_info import PassInfo
 from apass.core.questions import answer_to
 from apass.core.remarks import Remark
 from apass.core.run import Run, current_run

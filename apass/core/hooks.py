@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from apass.concurrency.coroutines import await_once
-from apass.core.info import PassInfo
 from apass.core.instrument import HOOKS, check_instrument, instrument_name, is_inherited
+from apass.core.pass_info import PassInfo
 from apass.core.remarks import Remark
 from apass.core.run import Run
 from apass.errors import PassResultError

@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from typing import Any, Final, Protocol, TypeVar, overload
 from weakref import WeakSet
 
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.core.remarks import Remark
 from apass.core.run import Run
 

@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 
 from apass.concurrency.shielding import flatten_errors, run_shielded
 from apass.core.context import OPENED, PassContext, current_scope
-from apass.core.info import AnyPass
+from apass.core.pass_info import AnyPass
 from apass.errors import PassContextError, PassDefinitionError
 from apass.util.text import text_of_error
 

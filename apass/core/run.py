@@ -6,7 +6,7 @@ from operator import length_hint
 from time import perf_counter
 from typing import Any, Final, Self, final
 
-from apass.core.info import AnyPass, PassInfo
+from apass.core.pass_info import AnyPass, PassInfo
 
 __all__ = [
     "RUN",

@@ -11,8 +11,8 @@ from apass.concurrency.scheduler import LoopScheduler
 from apass.core.analysis_manager import AnalysisManager
 from apass.core.deadline import Deadline
 from apass.core.hooks import Hooks
-from apass.core.info import AnyPass
 from apass.core.pass_factories import known_names, load_providers
+from apass.core.pass_info import AnyPass
 from apass.core.questions import AnswerCursor
 from apass.core.run_settings import RunSettings
 from apass.core.store import FaultTolerantStore

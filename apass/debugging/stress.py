@@ -8,9 +8,9 @@ from apass.concurrency.interleaving import InterleavingScheduler, Schedule
 from apass.core.adapter import ModT, adapter_for
 from apass.core.context import current_scope
 from apass.core.displayed import Displayed
-from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.module_diff import ModuleDiff
+from apass.core.pass_info import PassInfo
 from apass.core.position import Position, PositionTracker
 from apass.core.run import current_run
 from apass.instruments.reproducer.folder import Failure

@@ -16,14 +16,14 @@ from apass.core.adapter import (
 from apass.core.config import ConfigOption, adopt_option, find_option
 from apass.core.context import PassContext
 from apass.core.diagnostic_context import DiagnosticContext
-from apass.core.info import PassInfo
 from apass.core.instrument import instrument_name
+from apass.core.pass_info import PassInfo
 from apass.core.run import Run, current_module_name, current_run
 from apass.core.run_settings import RunSettings
 from apass.core.store import SharedStore, Store
 from apass.errors import AdapterError, ExecutorError
+from apass.executors.instrument_twins import Delegates
 from apass.executors.pickling import dumps, pickled
-from apass.executors.portable import Delegates
 from apass.runner.changes import CHANGES
 
 __all__ = [

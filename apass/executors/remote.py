@@ -25,9 +25,9 @@ from apass.core.places import LIBRARIES, OWN
 from apass.core.run import Run, current_run
 from apass.errors import PassTimeoutError, WorkerLostError
 from apass.executors.batching import Batches, Done
+from apass.executors.instrument_twins import Delegates, check_portable
 from apass.executors.messages import ModuleMessage, pack_bodies, pack_call, pack_module, pack_pass
 from apass.executors.pickling import dumps, loads
-from apass.executors.portable import Delegates, check_portable
 from apass.executors.trail import trail_file
 from apass.executors.worker import SAME, Answer, Reply, Request, transform_message
 from apass.passes.base import Pass

@@ -22,8 +22,8 @@ from apass.core.executor import STOPPED, Executor
 from apass.core.run import RUN, RunCursor, current_module_name, standing_cursor
 from apass.errors import ExecutorError, PassTimeoutError
 from apass.executors.batching import Batches, Done
+from apass.executors.instrument_twins import Delegates, check_portable, records_of
 from apass.executors.messages import store_for_worker
-from apass.executors.portable import Delegates, check_portable, records_of
 from apass.executors.remote import record_passes
 from apass.executors.worker import call_transform, check_plain, run_whole_pass
 from apass.passes.base import Pass

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.core.run import Run, current_run, whereabouts_of
 
 __all__ = ["Trail", "trail_file"]

@@ -31,9 +31,9 @@ from apass.core.remarks import Remark
 from apass.core.run import RUN, Run, RunCursor, enter_module
 from apass.core.store import SharedStore
 from apass.errors import ExecutorError, StoreError, UnmatchedPassNameWarning
+from apass.executors.instrument_twins import records_of
 from apass.executors.messages import CallMessage, ModuleMessage, RunMessage, pack_module
 from apass.executors.pickling import dumps, loads
-from apass.executors.portable import records_of
 from apass.executors.remote_errors import SerializedError, failure_of
 from apass.executors.trail import Trail
 from apass.runner.busy_passes import BusyPasses

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from apass.core.instrument import ObservingInstrument, PassWork
     from apass.core.questions import Answer, Question
     from apass.core.run_settings import RunSettings
-    from apass.executors.portable import PortableInstrument
+    from apass.executors.instrument_twins import PortableInstrument
     from apass.external.answers.recorder import AnswerRecorder
     from apass.external.answers.replayer import AnswerReplayer
     from apass.instruments.debug.instrument import DebugInstrument
@@ -75,7 +75,7 @@ else:
         __name__,
         {
             "apass.core.instrument": ["ObservingInstrument", "PassWork"],
-            "apass.executors.portable": ["PortableInstrument"],
+            "apass.executors.instrument_twins": ["PortableInstrument"],
             "apass.core.questions": ["Answer", "Question"],
             "apass.core.run_settings": ["RunSettings"],
             "apass.external.answers.recorder": ["AnswerRecorder"],

@@ -16,9 +16,9 @@ from anyio.to_thread import run_sync
 
 from apass.concurrency.processes.command import complete_process
 from apass.core.adapter import adapter_for, run_in_thread_if_safe, suffix_of
-from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.ir_plugin import plugin_for
+from apass.core.pass_info import PassInfo
 from apass.core.run import current_module_name
 from apass.instruments.support.printing import PrintsChanges, module_suffix, pass_title
 from apass.util.printable import for_file

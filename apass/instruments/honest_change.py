@@ -8,8 +8,8 @@ from weakref import WeakKeyDictionary
 from anyio.to_thread import run_sync
 
 from apass.core.adapter import adapter_for
-from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.pass_info import PassInfo
 from apass.core.run import Run, current_run
 from apass.errors import VerifyError
 

@@ -9,8 +9,8 @@ from time import perf_counter
 from typing import Final
 
 from apass.core.displayed import Displayed
-from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.pass_info import PassInfo
 from apass.core.run import Run, current_run
 from apass.display.blocks import Bar, Block, Row, Span, Table, limited
 

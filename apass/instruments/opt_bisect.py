@@ -8,8 +8,8 @@ from threading import Lock
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.pass_info import PassInfo
 from apass.core.position import Position, PositionTracker
 from apass.core.run import Run, current_run
 from apass.pipelines.resume import is_in_order, is_row

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 import anyio
 
-from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.pass_info import PassInfo
 from apass.core.position import PositionTracker
 from apass.core.run import Run, current_run
 from apass.errors import MissingExtraError
-from apass.executors.portable import remote_run
+from apass.executors.instrument_twins import remote_run
 from apass.util.checks import check_type
 
 try:

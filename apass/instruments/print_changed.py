@@ -6,9 +6,9 @@ from typing import Any, Final, TextIO
 
 from anyio.to_thread import run_sync
 
-from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.module_diff import ModuleDiff
+from apass.core.pass_info import PassInfo
 from apass.instruments.support.printing import PrintsChanges, module_suffix, pass_title
 from apass.util.printable import for_file
 from apass.util.text_diff import paint_diff, wants_color

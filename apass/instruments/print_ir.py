@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final, TextIO
 
-from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.pass_info import PassInfo
 from apass.core.run import current_run
 from apass.instruments.support.printing import PrintsText, module_suffix, pass_title
 from apass.instruments.support.selection import Selection

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from apass.core.instrument import pass_instrument
 from apass.errors import MissingExtraError
-from apass.executors.portable import remote_run
+from apass.executors.instrument_twins import remote_run
 from apass.instruments.support.activity import ActiveCounts, Activity
 from apass.instruments.support.events import Event, EventInstrument, EventKind
 

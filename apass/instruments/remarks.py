@@ -12,13 +12,13 @@ import anyio
 from anyio.to_thread import run_sync
 
 from apass.core.displayed import Displayed
-from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.pass_info import PassInfo
 from apass.core.position import PositionTracker
 from apass.core.remarks import Remark, RemarkKind
 from apass.core.run import Run, current_run
 from apass.errors import did_you_mean
-from apass.executors.portable import remote_run
+from apass.executors.instrument_twins import remote_run
 from apass.util.files import write_whole
 
 __all__ = ["RemarksInstrument", "render_remarks"]

@@ -18,12 +18,12 @@ from apass.batch.journal import describe_run
 from apass.batch.snapshot_folder import SnapshotFolder, snapshot_key
 from apass.core.adapter import ModT, adapter_for, run_in_thread_if_safe
 from apass.core.context import PassContext, current_scope
-from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.pass_info import PassInfo
 from apass.core.position import Position, PositionTracker
 from apass.core.run import current_module_name, current_run
 from apass.errors import JournalWarning, ResumeError
-from apass.executors.portable import remote_run
+from apass.executors.instrument_twins import remote_run
 from apass.passes.base import Pass
 from apass.pipelines.resume import is_in_order, is_row, rest_of
 

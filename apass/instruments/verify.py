@@ -7,9 +7,9 @@ from typing import Any, Final, Literal, get_args
 from anyio.to_thread import run_sync
 
 from apass.core.adapter import adapter_for
-from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.module_diff import changes_text
+from apass.core.pass_info import PassInfo
 from apass.core.run import current_run
 from apass.errors import VerifyError
 from apass.instruments.support.change_tracker import ChangeTracker

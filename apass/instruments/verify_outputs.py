@@ -6,10 +6,10 @@ from functools import partial
 from threading import Lock
 from typing import Any, Final
 
-from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.ir_plugin import Comparison, IRPlugin, compare_outputs, plugin_for, prove_equal
 from apass.core.module_diff import changes_text
+from apass.core.pass_info import PassInfo
 from apass.core.run import current_run
 from apass.errors import OutputsChangedError
 from apass.instruments.honest_change import HonestChangeInstrument

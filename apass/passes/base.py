@@ -20,10 +20,10 @@ from apass.core.config import ConfigKey
 from apass.core.context import SCOPE, PassContext, current_scope
 from apass.core.displayed import Displayed
 from apass.core.executor import executor_in_force, opens_passes
-from apass.core.info import PassInfo
 from apass.core.named_callables import value_text
 from apass.core.outside import Outside
 from apass.core.pass_factories import add_factory, takes_passes
+from apass.core.pass_info import PassInfo
 from apass.core.pass_setup import PassSetup
 from apass.core.properties import Property, find_property
 from apass.core.run import RUN, RunCursor, enter_module, leave_module

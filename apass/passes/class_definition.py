@@ -9,7 +9,7 @@ from types import FunctionType
 from typing import Any, ClassVar, Final, get_type_hints
 from weakref import WeakKeyDictionary
 
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.errors import PassDefinitionError
 from apass.passes.options import LISTS, PassOptions, Requirements, check_pass_options, split_requirements
 from apass.util.typed_values import convert

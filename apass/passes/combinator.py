@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from apass.core.adapter import ModT
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.errors import PassDefinitionError
 from apass.passes.base import Pass, not_a_pass
 from apass.passes.order import check_order

@@ -10,7 +10,7 @@ from typing import Any, Protocol, Unpack, overload
 
 from apass.core.adapter import FuncT, ModT
 from apass.core.context import PassContext
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.errors import PassDefinitionError
 from apass.passes.base import ModulePass, Pass
 from apass.passes.class_definition import PARAMETERS, check_signature

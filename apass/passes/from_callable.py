@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from apass.concurrency.coroutines import is_async
 from apass.core.analysis_manager import with_analyses
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.errors import PassDefinitionError, did_you_mean
 from apass.passes.base import ModulePass, Pass
 from apass.passes.class_definition import PARAMETERS, check_signature

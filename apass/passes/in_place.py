@@ -27,7 +27,7 @@ class InPlacePass(ModulePass[ModT]):
     the module and returned False.
 
     >>> import anyio
-    >>> from apass.core.info import PassInfo
+    >>> from apass.core.pass_info import PassInfo
     >>> class Rename(InPlacePass[dict[str, str]]):
     ...     info = PassInfo(opt_level=1, name="Rename")
     ...     def has_work(self, mod):

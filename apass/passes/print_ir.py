@@ -6,7 +6,7 @@ from typing import Any
 
 from apass.core.adapter import ModT, adapter_for
 from apass.core.context import PassContext
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.core.run import current_module_name
 from apass.errors import PassDefinitionError
 from apass.passes.base import ModulePass

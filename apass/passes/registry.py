@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, Final, TypeGuard, TypeVar, cast, overload
 
 from apass.concurrency.run_locals import RunLocal
-from apass.core.info import PassInfo
 from apass.core.named_callables import find_callable
 from apass.core.pass_factories import (
     Factory,
@@ -22,6 +21,7 @@ from apass.core.pass_factories import (
     remove_factory,
     takes_passes,
 )
+from apass.core.pass_info import PassInfo
 from apass.core.pipeline_extensions import all_extensions, is_extended
 from apass.errors import PassDefinitionError, PassRegistrationError, did_you_mean
 from apass.passes.base import Pass

@@ -10,7 +10,7 @@ from apass.concurrency.run_locals import RunLocal
 from apass.core.adapter import ModT
 from apass.core.context import PassContext, PassScope, current_scope
 from apass.core.hooks import NO_HOOKS
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.core.run import RunCursor, current_run
 from apass.errors import CyclicRequirementError
 from apass.passes.base import Pass, is_enabled, is_selected

@@ -8,8 +8,8 @@ from enum import Enum
 from typing import Any, cast
 
 from apass.core.context import PassContext
-from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.pass_info import PassInfo
 from apass.core.run import Run, current_run
 from apass.core.store import REQUESTS, CacheRequest, FaultTolerantStore, Store, StoreInfo
 from apass.errors import PassContextError

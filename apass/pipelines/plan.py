@@ -9,9 +9,9 @@ from typing import Any, Final
 from apass.core.context import PassContext
 from apass.core.displayed import Displayed
 from apass.core.hooks import find_hook
-from apass.core.info import PassInfo
 from apass.core.instrument import instrument_name
 from apass.core.named_callables import value_text
+from apass.core.pass_info import PassInfo
 from apass.display.blocks import Line, Span, Style, Tree
 from apass.errors import CyclicRequirementError
 from apass.passes.alternatives import Alternatives

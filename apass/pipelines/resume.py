@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from apass.core.context import PassContext
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.core.position import Position
 from apass.core.run import Run
 from apass.errors import ResumeError, did_you_mean

@@ -12,7 +12,7 @@ from apass.concurrency.run_locals import RunLocal
 from apass.core.context import PassContext
 from apass.core.deadline import Deadline
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.core.run import Run, current_module_name, current_run, note_whereabouts
 from apass.core.tracebacks import hidden_in_pytest
 from apass.errors import (

@@ -8,8 +8,8 @@ from apass.concurrency.coroutines import await_once, is_awaitable, metered_pass
 from apass.core.analysis import Analysis
 from apass.core.analysis_manager import Preserves, with_analyses
 from apass.core.context import PassContext, PassScope
-from apass.core.info import AnyPass
 from apass.core.instrument import instrument_name
+from apass.core.pass_info import AnyPass
 from apass.core.pass_setup import PassSetup
 from apass.core.properties import Property
 from apass.core.run import Run, RunCursor

@@ -11,8 +11,8 @@ from apass.concurrency.coroutines import is_awaitable
 from apass.concurrency.shielding import Call, run_shielded
 from apass.core.context import PassScope
 from apass.core.hooks import NO_HOOKS, Hooks, answer_of_should_run
-from apass.core.info import AnyPass, PassInfo
 from apass.core.instrument import instrument_name
+from apass.core.pass_info import AnyPass, PassInfo
 from apass.core.run import Run, RunCursor
 from apass.runner.hook_time import HookTime
 from apass.util.text import text_of_error

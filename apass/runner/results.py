@@ -6,7 +6,7 @@ from apass.concurrency.coroutines import is_awaitable, missing_await
 from apass.core.adapter import adapter_for, adapter_of_type
 from apass.core.analysis_manager import Preserves
 from apass.core.context import PassScope
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.errors import PassResultError
 
 __all__ = ["carry_analyses", "check_module"]

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable
 from inspect import cleandoc
 from typing import Any, Final
 
-from apass.core.info import PassInfo
 from apass.core.instrument import HOOKS, pass_instrument
+from apass.core.pass_info import PassInfo
 from apass.core.run import Run
 from apass.core.tracebacks import hidden_assertion
 from apass.errors import did_you_mean

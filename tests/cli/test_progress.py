@@ -23,7 +23,7 @@ HOLD_PASS = """
 import faulthandler
 import onnx_ir as ir
 from apass.adapters.onnx.passes import OnnxPass
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.passes.registry import register_pass
 
 faulthandler.dump_traceback_later(300, exit=True)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from apass.core.context import PassContext
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.executors.processes import ProcessExecutor
 from apass.passes.base import ModulePass, Pass
 from apass.passes.in_place import InPlacePass

@@ -9,7 +9,7 @@ from apass.adapters.mlir.catalogue import catalogue_of
 from apass.adapters.mlir.module import MLIRModule
 from apass.adapters.mlir.running import ask
 from apass.core.context import PassContext
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.errors import AdapterError, MissingExtraError
 from apass.passes.base import ModulePass
 from apass.passes.registry import provide_pass

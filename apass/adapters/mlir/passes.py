@@ -14,8 +14,8 @@ from apass.adapters.mlir.pipelines import PREFIX, RunReproducer, has_balanced_br
 from apass.adapters.mlir.reviews import PASSES, reviews_of
 from apass.adapters.mlir.running import NOTHING, Step, run_steps
 from apass.core.context import PassContext
-from apass.core.info import PassInfo
 from apass.core.outside import Outside, reviewed
+from apass.core.pass_info import PassInfo
 from apass.errors import AdapterError, PassDefinitionError
 from apass.passes.base import ModulePass, Pass
 from apass.passes.registry import provide_pass

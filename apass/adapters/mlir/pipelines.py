@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final, get_args, get_origin
 from apass.adapters.mlir.catalogue import ROOT, option_pairs
 from apass.adapters.mlir.module import MLIRModule
 from apass.core.context import PassContext
-from apass.core.info import PassInfo
 from apass.core.outside import Outside
+from apass.core.pass_info import PassInfo
 from apass.errors import AdapterError, PassDefinitionError, UnknownPassError
 from apass.passes.base import ModulePass, Pass
 from apass.passes.registry import get_pass, pass_options

@@ -16,7 +16,7 @@ from apass.adapters.tvm.grouping import Step, part_of, run_steps
 from apass.adapters.tvm.library import BaseFunc, IRModule, tvm, tvm_ffi
 from apass.core.adapter import FunctionKind
 from apass.core.context import PassContext, expect_pass_names
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.core.run import current_run
 from apass.errors import AdapterError, ApassError, ExecutorError, PassResultError
 from apass.passes.base import ModulePass, Pass

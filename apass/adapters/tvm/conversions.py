@@ -8,8 +8,8 @@ from apass.adapters.tvm.bridge import check_module
 from apass.adapters.tvm.execution import call_in_thread
 from apass.adapters.tvm.library import IRModule, short_reason, tvm
 from apass.core.context import PassContext
-from apass.core.info import PassInfo
 from apass.core.outside import Outside
+from apass.core.pass_info import PassInfo
 from apass.errors import AdapterError, MissingExtraError
 from apass.passes.base import ModulePass
 from apass.passes.registry import provide_pass

@@ -21,7 +21,7 @@ from apass.adapters.tvm.ambient import ambient, captured
 from apass.adapters.tvm.library import IRModule, short_reason, tvm
 from apass.concurrency.limits import NO_LIMIT, Slots, usable_cores
 from apass.core.context import PassContext, expect_pass_names, waiting_for
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.core.run import current_module_name
 from apass.errors import AdapterError, ApassError
 from apass.passes.base import ModulePass, Pass

@@ -11,8 +11,8 @@ from apass.adapters.tvm.bridge import TVMIsolatedPass, from_tvm, make_pass
 from apass.adapters.tvm.execution import CONFIG_PREFIX, TARGET
 from apass.adapters.tvm.library import short_reason, tvm
 from apass.core.config import provide_config_option
-from apass.core.info import PassInfo
 from apass.core.outside import Outside, reviewed
+from apass.core.pass_info import PassInfo
 from apass.errors import PassDefinitionError
 from apass.passes.base import Pass
 from apass.passes.registry import get_pass, provide_pass

@@ -10,7 +10,7 @@ from apass.adapters.mlir.module import MLIRModule
 from apass.adapters.mlir.running import ask
 from apass.adapters.xdsl.text import parse_module
 from apass.core.context import PassContext
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.errors import AdapterError, ApassError
 from apass.passes.base import ModulePass
 from apass.passes.registry import provide_pass

@@ -34,7 +34,7 @@ from apass.cli.user_modules import LoadOption
 from apass.concurrency.limits import usable_cores
 from apass.core.context import PassContext
 from apass.errors import InputError
-from apass.executors.portable import why_not_portable
+from apass.executors.instrument_twins import why_not_portable
 
 __all__ = ["app"]
 

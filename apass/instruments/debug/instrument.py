@@ -13,8 +13,8 @@ from weakref import WeakKeyDictionary, ref
 
 from apass.concurrency.coroutines import is_awaitable, missing_await
 from apass.core.adapter import adapter_for
-from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.pass_info import PassInfo
 from apass.core.places import Place
 from apass.core.run import Run, current_run
 from apass.core.run_settings import RunSettings

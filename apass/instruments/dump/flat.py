@@ -11,8 +11,8 @@ import anyio
 from anyio.to_thread import run_sync
 
 from apass.core.adapter import adapter_for
-from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.pass_info import PassInfo
 from apass.core.run import current_module_name
 from apass.instruments.support.paths import FolderNames, file_name
 from apass.util.files import PART_NAME, write_whole

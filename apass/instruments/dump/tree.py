@@ -13,13 +13,13 @@ import anyio
 from anyio.to_thread import run_sync
 
 from apass.core.adapter import adapter_for
-from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.ir_plugin import data_suffix
+from apass.core.pass_info import PassInfo
 from apass.core.position import Position, PositionTracker
 from apass.core.run import Run, current_run
 from apass.errors import ResumeError
-from apass.executors.portable import remote_run
+from apass.executors.instrument_twins import remote_run
 from apass.instruments.dump.index import DumpEntry, module_index, top_index
 from apass.instruments.support.change_tracker import ChangeTracker
 from apass.instruments.support.outcomes import ending_text

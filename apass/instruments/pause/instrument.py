@@ -14,8 +14,8 @@ import anyio
 from apass.concurrency.backend import backend_name
 from apass.concurrency.signal import Signal
 from apass.core.context import PassContext, waiting_for
-from apass.core.info import PassInfo
 from apass.core.instrument import PassWork, pass_instrument
+from apass.core.pass_info import PassInfo
 from apass.core.position import Position, PositionTracker
 from apass.core.questions import Answer
 from apass.core.run import Run, current_run

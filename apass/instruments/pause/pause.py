@@ -9,8 +9,8 @@ from anyio.to_thread import run_sync
 
 from apass.concurrency.signal import Signal
 from apass.core.adapter import adapter_for
-from apass.core.info import PassInfo
 from apass.core.module_diff import ModuleDiff
+from apass.core.pass_info import PassInfo
 from apass.core.position import Position
 from apass.core.run import Run
 from apass.errors import PauseError

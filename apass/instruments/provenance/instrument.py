@@ -7,12 +7,12 @@ from typing import Any
 
 from apass.core.adapter import adapter_for, run_in_thread_if_safe
 from apass.core.displayed import Displayed
-from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.pass_info import PassInfo
 from apass.core.position import Position, PositionTracker
 from apass.core.run import current_run
 from apass.errors import UnknownNodeError, did_you_mean
-from apass.executors.portable import remote_run
+from apass.executors.instrument_twins import remote_run
 from apass.instruments.provenance.history import Provenance
 from apass.instruments.provenance.snapshot import Snapshot
 from apass.instruments.support.change_tracker import ChangeTracker

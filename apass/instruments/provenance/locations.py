@@ -9,11 +9,11 @@ from typing import Any
 from apass.adapters.nodes import Node, nodes_of
 from apass.core.adapter import adapter_for, run_in_thread_if_safe
 from apass.core.displayed import Displayed
-from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.pass_info import PassInfo
 from apass.core.position import Position, PositionTracker
 from apass.core.run import current_run
-from apass.executors.portable import remote_run
+from apass.executors.instrument_twins import remote_run
 from apass.instruments.provenance.matching import match_nodes
 from apass.instruments.support.change_tracker import ChangeTracker
 from apass.util.printable import printable

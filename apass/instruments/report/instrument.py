@@ -17,7 +17,7 @@ from apass.core.instrument import pass_instrument
 from apass.core.position import Position
 from apass.core.run import Run
 from apass.display.blocks import Page, Span
-from apass.executors.portable import perf_epoch, remote_run
+from apass.executors.instrument_twins import perf_epoch, remote_run
 from apass.instruments.provenance.instrument import ProvenanceInstrument
 from apass.instruments.report.page import render_page
 from apass.instruments.report.record import Body, PassRun, Record, RecordedError, RecordedRemark, RunStatus

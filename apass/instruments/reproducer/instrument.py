@@ -13,13 +13,13 @@ from anyio.to_thread import run_sync
 from apass.concurrency.backend import backend_name
 from apass.core.adapter import adapter_for
 from apass.core.context import PassContext
-from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.pass_info import PassInfo
 from apass.core.position import Position, PositionTracker
 from apass.core.questions import Answer
 from apass.core.run import Run, RunNote, current_run
 from apass.errors import PassTimeoutError, WorkerLostError
-from apass.executors.portable import remote_run
+from apass.executors.instrument_twins import remote_run
 from apass.instruments.reproducer.capture import AnswersByRun, capture, rest_text
 from apass.instruments.reproducer.folder import read_reproducer, write_reproducer
 from apass.instruments.reproducer.running import RunningInputs, recover_inputs

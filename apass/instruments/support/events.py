@@ -9,12 +9,12 @@ from functools import partial
 from time import time
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.pass_info import PassInfo
 from apass.core.position import Position, PositionTracker
 from apass.core.remarks import Remark
 from apass.core.run import Run, Whereabouts, current_run
-from apass.executors.portable import remote_run
+from apass.executors.instrument_twins import remote_run
 from apass.executors.remote_errors import SerializedError, failure_of
 from apass.instruments.support.outcomes import ending_text
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from io import StringIO
 from typing import Any, Final, TextIO
 
-from apass.core.info import PassInfo
 from apass.core.named_callables import value_text
+from apass.core.pass_info import PassInfo
 from apass.core.run import current_module_name, current_run
 from apass.instruments.support.change_tracker import ChangeTracker
 from apass.instruments.support.selection import Selection

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Self
 
 from apass.core.adapter import adapter_for
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.core.run import current_module_name, current_run
 
 __all__ = ["Selection"]

@@ -8,11 +8,11 @@ from threading import Lock
 from time import perf_counter
 
 from apass.core.displayed import Displayed
-from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.pass_info import PassInfo
 from apass.core.run import Run, current_run
 from apass.display.blocks import Block
-from apass.executors.portable import remote_run
+from apass.executors.instrument_twins import remote_run
 from apass.instruments.timing.tables import PassTiming, render_timings
 
 __all__ = ["PassTimingInstrument"]

@@ -11,11 +11,11 @@ from typing import Any, Final, Protocol, Self
 
 from anyio.to_thread import run_sync
 
-from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.pass_info import PassInfo
 from apass.core.position import PositionTracker
 from apass.core.run import Run, current_run
-from apass.executors.portable import perf_epoch, remote_run
+from apass.executors.instrument_twins import perf_epoch, remote_run
 from apass.instruments.support.outcomes import ending_text
 from apass.instruments.trace.event_file import Event, EventFile
 from apass.instruments.trace.tracks import TimelineSpan, Track, TrackGroup

@@ -6,7 +6,7 @@ from anyio import to_thread
 
 from apass.adapters.onnx import OnnxModel
 from apass.core.context import PassContext
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.errors import AdapterError
 from apass.passes.base import ModulePass
 from apass.passes.registry import provide_pass

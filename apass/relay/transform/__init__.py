@@ -8,7 +8,7 @@ except:
 """
 
 from apass.core.context import PassContext
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.passes.base import ModulePass, Pass
 from apass.passes.decorators import module_pass
 from apass.passes.sequential import Sequential

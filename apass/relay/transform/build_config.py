@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Iterable
 
 from apass.core.context import PassContext
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.relay.ir.module import IRModule
 
 __all__ = ["build_config"]

@@ -18,7 +18,7 @@ from apass.adapters.llvm.passes.private_run import changed_functions
 from apass.adapters.llvm.passes.table import LEFT_OUT, PassEntry, function_passes, module_passes
 from apass.core.context import PassContext, waiting_for
 from apass.core.executor import in_executor
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.errors import AdapterError
 from apass.passes.base import ModulePass, Pass
 from apass.passes.function_pass import FunctionPass

@@ -14,7 +14,7 @@ from apass.adapters.onnx.optimizers.isolation import Optimizer, Request, optimiz
 from apass.adapters.onnx.validation import check_model, quoted
 from apass.concurrency.processes.pool import run_in_worker
 from apass.core.context import PassContext, waiting_for
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.core.remarks import Remark
 from apass.core.run import current_module_name
 from apass.errors import AdapterError

@@ -17,7 +17,7 @@ from anyio.lowlevel import RunVar
 from apass.core.adapter import IRAdapter, adapter_for
 from apass.core.context import PassContext, waiting_for
 from apass.core.executor import in_executor
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.core.remarks import Remark
 from apass.core.run import current_module_name
 from apass.errors import AdapterError, ApassError, MissingExtraError, VerifyError

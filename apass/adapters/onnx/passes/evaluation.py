@@ -12,7 +12,7 @@ from apass.adapters.onnx.rewrites.evaluation import ConstantPart, constant_part,
 from apass.concurrency.processes.pool import call_in_worker
 from apass.core.adapter import adapter_for
 from apass.core.context import PassContext, waiting_for
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.passes.base import ModulePass
 
 __all__ = ["TIME_LIMIT", "EvaluateConstants"]

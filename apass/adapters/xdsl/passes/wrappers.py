@@ -25,7 +25,7 @@ from apass.adapters.xdsl.symbols import (
 )
 from apass.adapters.xdsl.text import full_message, new_context, verify_module
 from apass.core.context import PassContext, yield_if_due
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.errors import AdapterError
 from apass.passes.base import ModulePass, Pass
 from apass.passes.draft import offer_draft, take_draft

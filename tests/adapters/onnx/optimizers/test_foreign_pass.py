@@ -20,7 +20,7 @@ import apass
 from apass.adapters.onnx import ADAPTER, MAIN
 from apass.adapters.onnx.optimizers.foreign_pass import LIMITS, ForeignPass
 from apass.adapters.onnx.optimizers.isolation import Optimizer, is_same_computation, restore
-from apass.core.info import PassInfo
+from apass.core.pass_info import PassInfo
 from apass.passes.registry import pass_options
 from apass.pipelines.parser import parse_pipeline
 from tests.helpers.onnx_models import model_of, op_types, proto_of, relu, rich_proto

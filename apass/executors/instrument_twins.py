@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from time import perf_counter, time
 from typing import Any, Protocol, runtime_checkable
 
-from apass.core.info import AnyPass
 from apass.core.instrument import HOOKS, instrument_name
+from apass.core.pass_info import AnyPass
 from apass.core.run import RUN, Run, current_module_name, current_run
 from apass.errors import PassContextError
 
