@@ -266,7 +266,7 @@ def converted_type(pipeline: Pass[Any]) -> type[Any] | None:
         kind = converted_type(child)
         if kind is not None:
             return kind
-    return pipeline.result_type
+    return pipeline.execution.result_type
 
 
 def format_of(path: Path, result: str | None = None, pipeline: Pass[Any] | str | None = None) -> ModelFormat:
@@ -358,8 +358,8 @@ def _first_module_type(pipeline: Pass[Any] | str) -> type[Any] | None:
         stack = [parse_pipeline(pipeline) if isinstance(pipeline, str) else pipeline]
     while stack:
         top = stack.pop()
-        if top.module_type is not None:
-            return top.module_type
+        if top.execution.module_type is not None:
+            return top.execution.module_type
         stack += reversed(top.children())
     return None
 

@@ -94,7 +94,9 @@ def describe_run(passes: Mapping[str, Pass[Any]], ctx: PassContext, **more: obje
     return {
         "version of apass": own_version(),
         "pipeline": texts if len(texts) != 1 else next(iter(texts.values())),
-        "versions of passes": {pass_.info.name: pass_.version for pass_ in all_passes if pass_.version != "1"},
+        "versions of passes": {
+            pass_.info.name: pass_.caching.version for pass_ in all_passes if pass_.caching.version != "1"
+        },
         "opt_level": ctx.opt_level,
         "disabled passes": sorted(ctx.disabled_pass),
         "required passes": sorted(ctx.required_pass),

@@ -9,19 +9,18 @@ from inspect import unwrap
 from itertools import chain
 from reprlib import repr as shortened
 from types import FunctionType
-from typing import Any, Final, Generic, Literal, Unpack, cast, dataclass_transform
+from typing import TYPE_CHECKING, Any, Final, Generic, Unpack, cast, dataclass_transform
 from weakref import WeakKeyDictionary
 
 from apass.concurrency.coroutines import is_async
 from apass.core.adapter import ModT, never_modules
 from apass.core.analysis import Analysis
-from apass.core.analysis_manager import Preserves, with_analyses
-from apass.core.config import ConfigKey
+from apass.core.analysis_manager import with_analyses
 from apass.core.context import SCOPE, PassContext, current_scope
+from apass.core.declarations import GROUP_OF, Caching, Contract, Execution
 from apass.core.displayed import Displayed
 from apass.core.executor import executor_in_force, opens_passes
 from apass.core.named_callables import value_text
-from apass.core.outside import Outside
 from apass.core.pass_factories import add_factory, takes_passes
 from apass.core.pass_info import PassInfo
 from apass.core.pass_setup import PassSetup
@@ -29,7 +28,7 @@ from apass.core.properties import Property, find_property
 from apass.core.run import RUN, RunCursor, enter_module, leave_module
 from apass.core.tracebacks import hidden_in_pytest, hide_runner_frames
 from apass.errors import PassDefinitionError
-from apass.passes.class_definition import define_options, options_of_constructor, set_class_keywords
+from apass.passes.class_definition import define_options, options_of_constructor, set_class_keywords, set_declared
 from apass.passes.draft import Draft, offer_draft, withdraw_draft
 from apass.passes.options import BodyOptions, PassOptions, Requirements
 from apass.runner.cache_keys import key_of, own_version, short_text
@@ -45,31 +44,6 @@ __all__ = ["ModulePass", "OnError", "Pass", "is_enabled", "is_selected", "not_a_
 __tracebackhide__ = hidden_in_pytest
 
 
-class _OfClass:
-    """An attribute whose value decides which layers the passes of a class have."""
-
-    def __init__(self, default: object) -> None:
-        self.default = default
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, pass_: object, cls: type) -> object:
-        return self.default
-
-    def __set__(self, pass_: object, value: object) -> None:
-        name = type(pass_).__name__
-        raise PassDefinitionError(
-            f"a pass of class {name} sets {self.name!r} on itself; set it on the class: "
-            f"class {name}(..., {self.name}={value!r})"
-        )
-
-
-def _on_class(default: object) -> Any:
-    """Return an attribute of passes that a class may set, but not a pass itself."""
-    return _OfClass(default)
-
-
 class Pass(Displayed, ABC, Generic[ModT]):
     """A transformation of modules: `await pass_(mod)` returns a module.
 
@@ -79,70 +53,25 @@ class Pass(Displayed, ABC, Generic[ModT]):
     info: PassInfo
     """The metadata: level, name, requirements. A subclass sets it on the class or on `self`."""
 
-    preserves: Preserves = frozenset()
-    """The analyses whose results remain valid after the pass; none by default."""
     analyses: tuple[Analysis[Any], ...] = ()
     """The analyses that are computed before the pass runs, for `ctx.got`."""
 
-    cacheable: bool | Literal["module"] = False
-    """Whether the result may be cached in a store.
-
-    It must then depend only on the input, the options and the config. For a function pass, True caches the result of
-    each function. `"module"` caches the whole module, for bodies that use the rest of the module.
-    """
-    version: str = "1"
-    """The version of the pass for cached results; change it when the pass produces different results.
-
-    Cached results depend on the code and the defaults of a decorated function or class of passes. A change of anything
-    else needs a new version: a global variable, a function or library that the pass calls, and an analysis that
-    `required` does not name.
-    """
-    config_keys: tuple[ConfigKey, ...] | None = None
-    """The config options that the result depends on; None is all options that are set."""
-
-    requires: tuple[str | Property, ...] = _on_class(())
-    """The properties that a module must have, which is checked before the pass (see `register_property`)."""
-    ensures: tuple[str | Property, ...] = _on_class(())
-    """The properties that the result has, which is checked after the pass."""
-    idempotent: bool = _on_class(False)
-    """Whether the pass changes nothing in its own result, or in a module that has all properties in `ensures`.
-
-    A Sequential then leaves it out where another pass requires it, and the module is such a one.
-    """
-    native: bool = False
-    """Whether the pass calls native code in this process, which may end it, as a segmentation fault does.
-
-    A ReproducerInstrument then writes the input before the pass runs.
-    """
-    outside: Outside | None = None
-    """What the pass reaches besides the module, with any options; a text names it then only where it is allowed."""
-    runs_after: tuple[str, ...] = ()
-    """Names of passes and pipelines. If the whole pipeline has some of a name, one must come earlier."""
-    runs_before: tuple[str, ...] = ()
-    """Names of passes and pipelines. If the whole pipeline has some of a name, one must come later."""
+    # What is in these three is declared by its own name: as a keyword, in the body of a class, or on `self`.
+    contract: Contract = Contract()
+    """What the pass requires and ensures, of modules and of the order of passes."""
+    caching: Caching = Caching()
+    """Whether and how the results are kept in a store."""
+    execution: Execution = Execution()
+    """How the pass is executed, and on which modules."""
 
     spec: tuple[str, Mapping[str, object]] | None = None
     """The registered name and the options of the pass, if known; `str()` and `==` use them."""
-    result_type: type[Any] | None = None
-    """The class of modules that the pass returns, if it converts to another IR; None if it keeps the IR."""
-    module_type: type[Any] | None = None
-    """The class of modules that the pass takes, if that is known; the first such pass chooses how files are read."""
     has_setup: bool = False
     """Whether the pass, or one inside it, has an `open` of its own."""
     has_open: bool = False
     """Whether the pass has an `open` of its own."""
     is_bare: bool = True
     """Whether the class declares nothing that needs a layer around `transform`: no contract and no `open`."""
-    changes_in_place: bool = False
-    """Whether the pass takes a draft: a private module that it may change (see `InPlacePass`)."""
-
-    merges: bool = False
-    """Whether `merged_with` may return a pass: the work of several passes costs less together."""
-    runs_alone: bool = True
-    """Whether the pass can be named by itself; False for a step of another compiler's pass.
-
-    If such a step fails, the reproducer is of the pass around it.
-    """
 
     registered_name: str | None = None
     """The name that the pass itself, or its class, is registered under; None if it is not."""
@@ -187,16 +116,26 @@ class Pass(Displayed, ABC, Generic[ModT]):
         if issubclass(cls, BodyOptions):
             define_options(cls, init=init, kw_only=kw_only, not_fields=_NOT_OPTIONS)
         if isinstance(info, PassInfo):
-            note_ensured(info.name, cls.ensures)
+            note_ensured(info.name, cls.contract.ensures)
         base: Any = Pass
         cls.has_open = cls.open is not base.open
         cls.has_setup = cls.has_setup or cls.has_open
-        cls.is_bare = not (cls.has_open or cls.requires or cls.ensures or cls.idempotent)
+        cls.is_bare = not (cls.has_open or cls.contract.is_checked)
         if register or (register is None and name is not None):
             add_factory(cls.info.name, cls)
             # A combinator has a name of its own: disabling `Repeat` must not disable every Repeat.
             if not takes_passes(cls):
                 cls.registered_name = cls.info.name
+
+    def __setattr__(self, name: str, value: object) -> None:
+        set_declared(self, name, value)
+
+    if not TYPE_CHECKING:  # a type checker would accept any name
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError, with the place of what is declared."""
+            hint = f"; it is in `{GROUP_OF[name]}`: pass_.{GROUP_OF[name]}.{name}" if name in GROUP_OF else ""
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
     async def __call__(self, mod: ModT, ctx: PassContext | None = None, *, donate: bool = False) -> ModT:
         """Run the pass on `mod` in the current `PassContext`, and return the new module.
@@ -359,7 +298,7 @@ class Pass(Displayed, ABC, Generic[ModT]):
         This is a timeout, an error policy, an analysis or a property.
         """
         has_policy = isinstance(self, BodyOptions) and (self.timeout is not None or self.on_error != "raise")
-        return has_policy or bool(self.analyses or self.requires or self.ensures or self.idempotent)
+        return has_policy or bool(self.analyses) or self.contract.is_checked
 
     def merged_with(self, following: Sequence["Pass[ModT]"]) -> "Pass[ModT] | None":
         """Return one pass in place of this and the `following` ones, or None.
@@ -376,7 +315,7 @@ class Pass(Displayed, ABC, Generic[ModT]):
 
     def cache_key(self, ctx: PassContext) -> str | None:
         """Return the cache key without the input; None if not cached as a whole."""
-        return self.own_cache_key(ctx) if self.cacheable else None
+        return self.own_cache_key(ctx) if self.caching.cacheable else None
 
     def own_cache_key(self, ctx: PassContext) -> str | None:
         """Return a text made of name, definition, version, options, code and config.
@@ -386,7 +325,7 @@ class Pass(Displayed, ABC, Generic[ModT]):
         name, options = self.spec or (self.info.name, self._options())
         definition = f"{self.__module__}.{getattr(self, '__qualname__', type(self).__qualname__)}"
         state = (options, self._code(), self.analyses, self._checks())
-        return key_of(f"{name} of {definition}", self.version, state, ctx, self.config_keys)
+        return key_of(f"{name} of {definition}", self.caching.version, state, ctx, self.caching.config_keys)
 
     def key_parts(self, ctx: PassContext) -> Mapping[str, str]:
         """Return the parts of the cache key as short texts by name, for explanations.
@@ -397,14 +336,13 @@ class Pass(Displayed, ABC, Generic[ModT]):
             return {}
         name, options = self.spec or (self.info.name, self._options())
         listed = cast("Mapping[object, object]", options) if isinstance(options, Mapping) else {"options": options}
-        config = (
-            dict(ctx.config) if self.config_keys is None else {str(key): ctx.config[key] for key in self.config_keys}
-        )
+        keys = self.caching.config_keys
+        config = dict(ctx.config) if keys is None else {str(key): ctx.config[key] for key in keys}
         return {
             "version of apass": own_version(),
             "name": name,
             "definition": f"{self.__module__}.{getattr(self, '__qualname__', type(self).__qualname__)}",
-            "version": self.version,
+            "version": self.caching.version,
             **{f"option {key}": short_text(value) for key, value in listed.items()},
             "code": fingerprint_value(self._code()),
             "analyses": fingerprint_value(self.analyses),
@@ -416,7 +354,7 @@ class Pass(Displayed, ABC, Generic[ModT]):
     def __fingerprint__(self) -> object:
         """Return what results depend on, for a pass that another pass uses."""
         options = self.spec or (self.info.name, self._options())
-        return options, self.version, self._code(), self.analyses, self._checks(), self.children()
+        return options, self.caching.version, self._code(), self.analyses, self._checks(), self.children()
 
     def _options(self) -> object:
         """Return what distinguishes passes of one class without a `spec`: the attributes."""
@@ -431,7 +369,8 @@ class Pass(Displayed, ABC, Generic[ModT]):
         if self.is_bare:
             return [], []
         # A stored result has passed these checks; they are part of its key.
-        return [find_property(item) for item in self.requires], [find_property(item) for item in self.ensures]
+        contract = self.contract
+        return [find_property(item) for item in contract.requires], [find_property(item) for item in contract.ensures]
 
     def text(self) -> str:
         """Return the pass as an element of a pipeline's text.
@@ -492,7 +431,7 @@ def is_selected(opt_level: int, names: Collection[str], ctx: PassContext) -> boo
     return in_level and ctx.disabled_pass.isdisjoint(names)
 
 
-_NOT_OPTIONS: Final = frozenset(Pass.__annotations__) | {"kind"}
+_NOT_OPTIONS: Final = frozenset(Pass.__annotations__) | GROUP_OF.keys() | {"kind"}
 """Attributes of passes. An annotation does not make an option of them."""
 
 

@@ -3,15 +3,16 @@
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields, is_dataclass, replace
 from functools import wraps
 from types import FunctionType
 from typing import Any, ClassVar, Final, get_type_hints
 from weakref import WeakKeyDictionary
 
+from apass.core.declarations import GROUP_OF
 from apass.core.pass_info import PassInfo
 from apass.errors import PassDefinitionError
-from apass.passes.options import LISTS, PassOptions, Requirements, check_pass_options, split_requirements
+from apass.passes.options import PassOptions, Requirements, check_pass_options, split_requirements
 from apass.util.typed_values import convert
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "define_options",
     "options_of_constructor",
     "set_class_keywords",
+    "set_declared",
 ]
 
 PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -56,13 +58,44 @@ def set_class_keywords(
         setattr(cls, _KEYWORDS, True)
         if analyses:
             cls.analyses = analyses
-    in_body: Any = {
-        key: cls.__dict__[key] for key in LISTS if key in cls.__dict__ and not isinstance(cls.__dict__[key], property)
-    }
-    for key, value in (*check_pass_options(where, options).items(), *check_pass_options(where, in_body).items()):
+    for key, value in check_pass_options(where, options).items():
         # A function would become a method.
         setattr(cls, key, staticmethod(value) if isinstance(value, FunctionType) else value)
+    _group_declarations(cls, where)
     _check_methods(cls, where)
+
+
+def _group_declarations(cls: Any, where: str) -> None:
+    """Move what the class declares from its body to its groups."""
+    declared: dict[str, Any] = {key: value for key, value in cls.__dict__.items() if key in GROUP_OF}
+    for key, value in declared.items():
+        if isinstance(value, property):
+            raise PassDefinitionError(f"{where} has a property {key!r}; set the attribute in __init__")
+        delattr(cls, key)
+    options: Any = {key: value for key, value in declared.items() if key in PassOptions.__annotations__}
+    declared.update(check_pass_options(where, options))
+    for group in dict.fromkeys(map(GROUP_OF.__getitem__, declared)):
+        values = {key: value for key, value in declared.items() if GROUP_OF[key] == group}
+        setattr(cls, group, replace(getattr(cls, group), **values))
+
+
+def set_declared(pass_: Any, name: str, value: object) -> None:
+    """Set an attribute of a pass; what it declares becomes part of a group.
+
+    Raises:
+        PassDefinitionError: if it is checked around the work: the class decides which layers its passes have.
+
+    """
+    group = GROUP_OF.get(name)
+    if name in ("requires", "ensures", "idempotent"):
+        kind = type(pass_).__name__
+        raise PassDefinitionError(
+            f"a pass of class {kind} sets {name!r} on itself; set it on the class: class {kind}(..., {name}={value!r})"
+        )
+    if group is None:
+        object.__setattr__(pass_, name, value)
+    else:
+        object.__setattr__(pass_, group, replace(getattr(pass_, group), **{name: value}))
 
 
 def _check_methods(cls: Any, where: str) -> None:
@@ -172,7 +205,7 @@ def _redefined(cls: Any) -> dict[str, Any]:
 
 def _set_attribute(self: Any, name: str, value: object) -> None:
     _check_incomplete(self, name)
-    object.__setattr__(self, name, value)
+    set_declared(self, name, value)
 
 
 def _delete_attribute(self: Any, name: str) -> None:

@@ -45,12 +45,12 @@ def pass_metadata(name: str) -> tuple[int | None, Sequence[str], dict[str, Any]]
         level = pass_options(name).get("opt_level")
         return None if level is None or level.default is level.empty else level.default, (), {}
     contract: dict[str, Any] = {
-        "requires_properties": list(names_of(pass_.requires)),
-        "ensures_properties": list(names_of(pass_.ensures)),
-        "runs_after": list(pass_.runs_after),
-        "runs_before": list(pass_.runs_before),
-        "idempotent": pass_.idempotent,
-        "outside": pass_.outside and pass_.outside.name.lower(),
+        "requires_properties": list(names_of(pass_.contract.requires)),
+        "ensures_properties": list(names_of(pass_.contract.ensures)),
+        "runs_after": list(pass_.contract.runs_after),
+        "runs_before": list(pass_.contract.runs_before),
+        "idempotent": pass_.contract.idempotent,
+        "outside": pass_.execution.outside and pass_.execution.outside.name.lower(),
     }
     return pass_.info.opt_level, pass_.info.required, {key: value for key, value in contract.items() if value}
 

@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 
 from apass.concurrency.coroutines import is_async
 from apass.core.analysis_manager import with_analyses
+from apass.core.declarations import GROUP_OF
 from apass.core.pass_info import PassInfo
 from apass.errors import PassDefinitionError, did_you_mean
 from apass.passes.base import ModulePass, Pass
@@ -29,7 +30,7 @@ def pass_from_function(base: Any, function: Any, method: str, info: PassInfo, ex
         "_code": _code_of(function),
         "__module__": base.__module__,
         "info": info,
-        **{key: extra[key] for key in ("requires", "ensures", "idempotent") if key in extra},
+        **{key: value for key, value in extra.items() if key in GROUP_OF},
         **({"open": staticmethod(extra["open"])} if "open" in extra else {}),
     }
     guards = {"timeout": None, "on_error": "raise", "executor": None}
@@ -42,9 +43,12 @@ def pass_from_function(base: Any, function: Any, method: str, info: PassInfo, ex
     _attributes(pass_)["__signature__"] = _CALL
     # The attributes of the function are available on the pass, unless the pass has one of that name.
     attributes: dict[str, Any] = getattr(function, "__dict__", {})
-    _attributes(pass_).update({key: value for key, value in attributes.items() if not hasattr(pass_, key)})
+    _attributes(pass_).update(
+        {key: value for key, value in attributes.items() if not (hasattr(pass_, key) or key in GROUP_OF)}
+    )
     # The runner reads these two for every pass, and finds attributes of an object in a quarter of the time.
-    _attributes(pass_).update(extra, info=info, is_bare=pass_.is_bare)
+    _attributes(pass_).update({key: value for key, value in extra.items() if key not in GROUP_OF}, info=info)
+    _attributes(pass_)["is_bare"] = pass_.is_bare
     return pass_
 
 

@@ -120,7 +120,7 @@ class FunctionPass(BodyOptions, Pass[ModT], Generic[ModT, FuncT]):
 
     def cache_key(self, ctx: PassContext) -> str | None:
         """Return the key of the whole result; None if results are cached by function."""
-        return self.own_cache_key(ctx) if self.cacheable == "module" else None
+        return self.own_cache_key(ctx) if self.caching.cacheable == "module" else None
 
     def runs_as_whole(self) -> bool:
         """Return False: a deadline applies to each body."""

@@ -91,7 +91,7 @@ class PassOptions(TypedDict, total=False):
     runs_before: Iterable[str] | None
     """Names of passes and pipelines. If the whole pipeline has some of a name, one must come later."""
     native: bool
-    """Whether the body calls native code, which may end the process; see `Pass.native`."""
+    """Whether the body calls native code, which may end the process; see `Execution.native`."""
     outside: Outside | None
     """What the pass reaches besides the module; None, the default, is nothing. See `parse_pipeline(allow=...)`."""
     open: Opener[Any]

@@ -41,14 +41,14 @@ def check_order(pipeline: Pass[Any]) -> None:
     # A required pass is created for this check alone. What it requires in turn is part of this check.
     find = _nothing if _FINDING.get() else cache(_find)
     occurrences = list(_occurrences(pipeline, (), (), find))
-    if not any(pass_.runs_after or pass_.runs_before for _, pass_ in occurrences):
+    if not any(pass_.contract.runs_after or pass_.contract.runs_before for _, pass_ in occurrences):
         return
     places: dict[str, list[_Place]] = {}
     for place, pass_ in occurrences:
         for name in pass_.all_names:
             places.setdefault(name, []).append(place)
     for place, pass_ in occurrences:
-        for relation, names in (("after", pass_.runs_after), ("before", pass_.runs_before)):
+        for relation, names in (("after", pass_.contract.runs_after), ("before", pass_.contract.runs_before)):
             for name in names:
                 found = {_relation(place, other) for other in places.get(name, ())}
                 if name in pass_.all_names or found - {""} == {_OPPOSITE[relation]}:
@@ -138,9 +138,9 @@ def _cycle(passes: Sequence[Pass[Any]]) -> list[str]:
             by_name.setdefault(name, []).append(pass_.all_names)
     earlier: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
     for pass_ in passes:
-        for name in pass_.runs_after:
+        for name in pass_.contract.runs_after:
             earlier.setdefault(pass_.all_names, []).extend(by_name.get(name, ()))
-        for name in pass_.runs_before:
+        for name in pass_.contract.runs_before:
             for later in by_name.get(name, ()):
                 earlier.setdefault(later, []).append(pass_.all_names)
     try:

@@ -59,10 +59,12 @@ class Sequential(Pass[ModT]):
         self.added_by: Mapping[int, str] = {}
         """What added passes to a registered pipeline, by the index of the pass (see `extend_pipeline`)."""
         self.has_setup = any(pass_.has_setup for pass_ in self.passes)
-        self.changes_in_place = any(pass_.changes_in_place for pass_ in self.passes)
-        self._has_merging = sum(pass_.merges for pass_ in self.passes) > 1
+        self.changes_in_place = any(pass_.execution.changes_in_place for pass_ in self.passes)
+        self._has_merging = sum(pass_.execution.merges for pass_ in self.passes) > 1
         # A subclass may run its passes in another way.
-        self.merges = type(self) is Sequential and bool(self.passes) and all(pass_.merges for pass_ in self.passes)
+        self.merges = (
+            type(self) is Sequential and bool(self.passes) and all(pass_.execution.merges for pass_ in self.passes)
+        )
         self.info: PassInfo = PassInfo(opt_level, name, required)
         check_order(self)
         values = {"name": name, "opt_level": opt_level, "required": list(self.info.required)}
@@ -101,7 +103,7 @@ class Sequential(Pass[ModT]):
         # Without names, this loop needs no `is_enabled`. It reads attributes once, because it runs for every pass.
         selects_by_name = scope.records_passes
         scheduler, level = scope.state.scheduler, ctx.opt_level
-        draft = (take_draft(self) or Draft()) if self.changes_in_place else None
+        draft = (take_draft(self) or Draft()) if self.execution.changes_in_place else None
         with RunCursor(current_run()) as cursor:
             for pass_ in self.passes:
                 info = pass_.info
@@ -118,7 +120,7 @@ class Sequential(Pass[ModT]):
                 cursor.item = pass_
                 if draft is None:
                     mod = await execute(pass_, mod, scope, cursor)
-                elif pass_.changes_in_place and not info.required:
+                elif pass_.execution.changes_in_place and not info.required:
                     offer_draft(pass_, draft)
                     mod = await execute(pass_, mod, scope, cursor)
                     withdraw_draft()
@@ -172,7 +174,7 @@ def _enabled(passes: Sequence[Pass[ModT]], ctx: PassContext, scope: PassScope) -
 
 
 def _can_merge(pass_: Pass[Any]) -> bool:
-    can_merge = pass_.merges and not pass_.info.required and not pass_.is_limited()
+    can_merge = pass_.execution.merges and not pass_.info.required and not pass_.is_limited()
     return can_merge and all(map(_can_merge, pass_.children()))
 
 
@@ -191,7 +193,11 @@ def _keys(pass_: Pass[Any], ctx: PassContext, trail: tuple[str, ...] = ()) -> It
     for name in pass_.info.required:
         yield from [None] if name in trail else _keys(get_required(name, pass_.info.name), ctx, trail)
     # Within a pipeline, a function pass that is cached by function contributes its key to the whole as well.
-    yield pass_.own_cache_key(ctx) if isinstance(pass_, FunctionPass) and pass_.cacheable else pass_.cache_key(ctx)
+    yield (
+        pass_.own_cache_key(ctx)
+        if isinstance(pass_, FunctionPass) and pass_.caching.cacheable
+        else pass_.cache_key(ctx)
+    )
 
 
 async def _run_required(owner: str, required: Sequence[str], mod: Any, scope: PassScope, cursor: RunCursor) -> Any:
@@ -203,7 +209,7 @@ async def _run_required(owner: str, required: Sequence[str], mod: Any, scope: Pa
             if name in trail:
                 raise CyclicRequirementError.at(name, trail)
             pass_ = get_required(name, owner)
-            if pass_.idempotent and await _is_settled(pass_, mod, scope):
+            if pass_.contract.idempotent and await _is_settled(pass_, mod, scope):
                 scope.record_pass(pass_)
                 continue
             if pass_.info.required:
@@ -223,6 +229,6 @@ async def _is_settled(pass_: Pass[Any], mod: Any, scope: PassScope) -> bool:
     """
     if pass_ in (scope.state.settled.get(mod) or ()):
         return True
-    if not pass_.ensures:
+    if not pass_.contract.ensures:
         return False
-    return all([await reason_missing(item, mod, scope.ctx) is None for item in pass_.ensures])
+    return all([await reason_missing(item, mod, scope.ctx) is None for item in pass_.contract.ensures])

@@ -195,7 +195,7 @@ def _shown(text: str | None) -> str:
 
 
 def _why_never(pass_: Pass[Any], ctx: PassContext) -> str:
-    if not pass_.cacheable:
+    if not pass_.caching.cacheable:
         return "the pass is not cacheable"
     # The run has emitted the warning too, but a block around the run would hide those of other tasks.
     with warnings.catch_warnings(record=True) as caught:

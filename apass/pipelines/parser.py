@@ -412,10 +412,12 @@ class _Builder:
         """Raise PassNotAllowedError if a pass reaches outside and is not allowed."""
         if self.allow is None or element.name in self.allow:
             return
-        reaching = next((inner for inner in candidates if inner.outside is not None), None)
-        if reaching is not None and reaching.outside is not None:
+        reaching = next((inner for inner in candidates if inner.execution.outside is not None), None)
+        if reaching is not None and reaching.execution.outside is not None:
             inside = "" if reaching is pass_ else f"{reaching.info.name!r} in "
-            self.refuse(f"the pass {inside}{element.name!r}", reaching.outside, element.name, element.position)
+            self.refuse(
+                f"the pass {inside}{element.name!r}", reaching.execution.outside, element.name, element.position
+            )
 
     def refuse(self, what: str, outside: Outside, name: str, position: int) -> NoReturn:
         """Raise PassNotAllowedError for what reaches outside of the module."""

@@ -243,7 +243,7 @@ class _Planner:
             reason = f"required by {owner}" + (f", although {skip_reason}" if skip_reason else "")
             planned = self.planned(pass_, reason, (*trail, name))
             maybe = "unless an earlier result holds"
-            yield from _each([planned], Decision.MAYBE, maybe) if pass_.idempotent else [planned]
+            yield from _each([planned], Decision.MAYBE, maybe) if pass_.contract.idempotent else [planned]
 
 
 def _rows(planned: PlannedPass, depth: int) -> Iterator[tuple[str, str, str]]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from apass.core.analysis_manager import AnalysisManager
     from apass.core.config import Config, provide_config_option
     from apass.core.context import expect_pass_names, yield_if_due
+    from apass.core.declarations import Caching, Contract, Execution
     from apass.core.displayed import Displayed
     from apass.core.executor import in_executor
     from apass.core.ir_plugin import Comparison, IRPlugin, Measures, Proof, register_plugin
@@ -48,6 +49,7 @@ else:
             "apass.core.analysis_manager": ["AnalysisManager"],
             "apass.runner.changes": ["can_merge_passes", "without_changes"],
             "apass.core.config": ["Config", "provide_config_option"],
+            "apass.core.declarations": ["Caching", "Contract", "Execution"],
             "apass.core.context": ["expect_pass_names", "yield_if_due"],
             "apass.core.displayed": ["Displayed"],
             "apass.passes.draft": ["Draft", "offer_draft", "take_draft"],
@@ -74,10 +76,13 @@ __all__ = [
     "AnalysisManager",
     "ArrayDifference",
     "BaseAdapter",
+    "Caching",
     "Comparison",
     "Config",
+    "Contract",
     "Displayed",
     "Draft",
+    "Execution",
     "FunctionKind",
     "IRPlugin",
     "Measures",

@@ -28,7 +28,7 @@ def with_contract(work: Callable[[Any, PassContext], Any], pass_: Any) -> Callab
     """
 
     async def checked(mod: Any, ctx: PassContext) -> Any:
-        for item in pass_.requires:
+        for item in pass_.contract.requires:
             reason = await reason_missing(item, mod, ctx)
             if reason is not None:
                 raise PropertyError(_not_required(pass_.info.name, item, reason))
@@ -37,12 +37,12 @@ def with_contract(work: Callable[[Any, PassContext], Any], pass_: Any) -> Callab
         # The runner reports a result that is no module.
         if result is None or is_awaitable(result):
             return result
-        for item in pass_.ensures:
+        for item in pass_.contract.ensures:
             reason = await reason_missing(item, result, ctx)
             if reason is not None:
                 name = _name_of(item)
                 raise PropertyError(f"pass {pass_.info.name!r} ensures {name!r}, but its result lacks it{reason}")
-        if pass_.idempotent:
+        if pass_.contract.idempotent:
             settled = current_scope().state.settled
             passes = settled.get(result) or ()
             if pass_ not in passes:

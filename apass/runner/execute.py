@@ -48,7 +48,9 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope, cursor: Ru
             kind: type[Any] = type(mod)
             if type(result) is _COROUTINE or (type(result) is not kind and is_awaitable(result)):
                 result = await result
-            if result is not mod and (type(result) is not kind or pass_.preserves or CHANGES.get() is not None):
+            if result is not mod and (
+                type(result) is not kind or pass_.contract.preserves or CHANGES.get() is not None
+            ):
                 await _accept(result, pass_, mod, scope, cursor)
         if hooks is not None:
             rest = hooks.after(result, cursor)
@@ -72,8 +74,8 @@ async def _accept(result: Any, pass_: Runnable[Any], mod: Any, scope: PassScope,
     if changes is not None:
         changes.record(pass_.info.name, cursor)
     # With `run_around_pass`, the result may not be the one of the pass.
-    if pass_.preserves and not scope.state.hooks.around:
-        await carry_analyses(pass_.info, pass_.preserves, mod, result, scope)
+    if pass_.contract.preserves and not scope.state.hooks.around:
+        await carry_analyses(pass_.info, pass_.contract.preserves, mod, result, scope)
 
 
 async def _note_failure(error: BaseException, hooks: PassHooks | None, mod: Any, cursor: RunCursor) -> None:

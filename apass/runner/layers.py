@@ -6,12 +6,12 @@ from typing import Any, Protocol, TypeVar
 
 from apass.concurrency.coroutines import await_once, is_awaitable, metered_pass
 from apass.core.analysis import Analysis
-from apass.core.analysis_manager import Preserves, with_analyses
+from apass.core.analysis_manager import with_analyses
 from apass.core.context import PassContext, PassScope
+from apass.core.declarations import Caching, Contract
 from apass.core.instrument import instrument_name
 from apass.core.pass_info import AnyPass
 from apass.core.pass_setup import PassSetup
-from apass.core.properties import Property
 from apass.core.run import Run, RunCursor
 from apass.errors import PassResultError
 from apass.runner.contract import with_contract
@@ -37,14 +37,8 @@ class Runnable(AnyPass, Protocol[T]):
 
     is_bare: bool
     """Whether its class declares nothing that a layer does."""
-    preserves: Preserves
-    """The analyses that still hold for its result."""
-    requires: tuple[str | Property, ...]
-    """The properties that its input must have."""
-    ensures: tuple[str | Property, ...]
-    """The properties that its result has."""
-    idempotent: bool
-    """Whether it changes nothing in its own result."""
+    contract: Contract
+    """What it requires, ensures and preserves."""
     has_open: bool
     """Whether it has an `open` of its own."""
 
@@ -77,7 +71,7 @@ def layered(pass_: Runnable[Any], scope: PassScope, cursor: RunCursor, *, is_inn
     ctx, store, hooks = scope.ctx, scope.state.store, scope.state.hooks
     work: Work = pass_.transform
     if not pass_.is_bare:
-        if pass_.requires or pass_.ensures or pass_.idempotent:
+        if pass_.contract.is_checked:
             work = with_contract(work, pass_)
         if pass_.has_open:
             work = with_setup(work, pass_)
@@ -139,8 +133,8 @@ def with_around_hooks(work: Work, pass_: Runnable[Any], scope: PassScope, cursor
             outcome = (work if other is None else layered(other, scope, cursor, is_inner=True))(module, ctx)
             result = await outcome if is_awaitable(outcome) else outcome
             check_module(result, runnable.info)
-            if runnable.preserves and result is not module:
-                await carry_analyses(runnable.info, runnable.preserves, module, result, scope)
+            if runnable.contract.preserves and result is not module:
+                await carry_analyses(runnable.info, runnable.contract.preserves, module, result, scope)
             own, is_altered = result, module is not mod or other is not None
             return result
 
@@ -167,7 +161,7 @@ def with_around_hooks(work: Work, pass_: Runnable[Any], scope: PassScope, cursor
 class RunnableBody(Runnable[T], Protocol[T]):
     """The interface of a function pass to the layers of its bodies."""
 
-    cacheable: Any
+    caching: Caching
     """Whether the result for each function is cached."""
     analyses: tuple[Analysis[Any], ...]
     """The analyses that are computed before each body."""
@@ -193,7 +187,7 @@ def layered_body(
 
     """
     ctx, store, hooks = scope.ctx, scope.state.store, scope.state.hooks.functions
-    if store is not None and pass_.cacheable is True and (key := pass_.own_cache_key(ctx)) is not None:
+    if store is not None and pass_.caching.cacheable is True and (key := pass_.own_cache_key(ctx)) is not None:
         body = with_function_cache(body, key, store, partial(pass_.key_parts, ctx))
     # Outside of the cache: a function that `on_error` keeps is not stored as a result.
     if timeout is not None or pass_.on_error != "raise" or scope.deadline is not None:

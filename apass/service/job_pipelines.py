@@ -205,7 +205,7 @@ def _known(pipeline: Pass[Any] | str) -> KnownPipeline:
     parsed = parse_pipeline(pipeline) if isinstance(pipeline, str) else pipeline
     passes = list(_all_passes(parsed, set()))
     # These two are results of the passes in them.
-    is_cacheable = all(pass_.cacheable or isinstance(pass_, Sequential | Repeat) for pass_ in passes)
+    is_cacheable = all(pass_.caching.cacheable or isinstance(pass_, Sequential | Repeat) for pass_ in passes)
     # An object without a fingerprint has another one in each process.
     contents = [
         (pass_, pass_.info, getattr(pass_, "on_error", None), getattr(pass_, "timeout", None)) for pass_ in passes

@@ -103,7 +103,7 @@ def check_pass(
         _require_module(mod)
         check = _Check(parsed, name, mod, context)
         try:
-            check.result_is_valid(idempotent or parsed.idempotent)
+            check.result_is_valid(idempotent or parsed.contract.idempotent)
             check.order_makes_no_difference(loops, seeds)
             check.cache_makes_no_difference()
         except Exception as error:
@@ -226,7 +226,7 @@ class _Check:
 
     def cache_makes_no_difference(self) -> None:
         """Check the claims of a cacheable pass."""
-        if not self.pass_.cacheable:
+        if not self.pass_.caching.cacheable:
             return
         store: Store = MemoryStore()
         for law in ("the result is another one with a store", "the result from a store is another one"):
@@ -234,7 +234,7 @@ class _Check:
             if not adapter_for(result).equal(result, self.expected):
                 raise self.fail(law, show_difference(self.expected, result))
         pass_: Any = self.pass_
-        if self.pass_.cacheable is True and isinstance(self.pass_, FunctionPass):
+        if self.pass_.caching.cacheable is True and isinstance(self.pass_, FunctionPass):
             self.functions_are_independent(pass_.kind)
 
     def functions_are_independent(self, kind: FunctionKind) -> None:

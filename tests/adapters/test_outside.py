@@ -91,7 +91,7 @@ def test_every_text_option_declares_what_it_reaches() -> None:
 def reach_of(name: str) -> Outside | None:
     """Return what a pass reaches with any options."""
     try:
-        return get_pass(name).outside
+        return get_pass(name).execution.outside
     except apass.errors.PassDefinitionError:  # it has required options
         return None
 

@@ -339,11 +339,11 @@ def test_options_of_user_code_have_their_types() -> None:
 def test_passes_depend_on_options_by_key() -> None:
     for option in (user_code.SIZE, user_code.MODE):
         adopt_option(option)
-    assert (user_code.Tune.config_keys, user_code.Grow().config_keys) == (
+    assert (user_code.Tune.caching.config_keys, user_code.Grow().caching.config_keys) == (
         ("user_code.Tune.size", "user_code.Tune.mode"),
         ("user_code.Tune.size",),
     )
     ctx = PassContext(config={user_code.SIZE: 3})
-    by_option = key_of("Shrink", "1", (), ctx, user_code.Shrink.config_keys)
+    by_option = key_of("Shrink", "1", (), ctx, user_code.Shrink.caching.config_keys)
     assert by_option == key_of("Shrink", "1", (), ctx, ["user_code.Tune.size", "user_code.Tune.mode"])
-    assert by_option != key_of("Shrink", "1", (), PassContext(), user_code.Shrink.config_keys)
+    assert by_option != key_of("Shrink", "1", (), PassContext(), user_code.Shrink.caching.config_keys)

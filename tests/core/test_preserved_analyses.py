@@ -246,7 +246,7 @@ def test_invalid_declaration_raises() -> None:
     ):
         with pytest.raises(apass.errors.PassDefinitionError, match=message):
             declare(body, opt_level=0, **options)
-    assert declare(body, opt_level=0, preserves=(analysis for analysis in [length])).preserves == {length}
+    assert declare(body, opt_level=0, preserves=(analysis for analysis in [length])).contract.preserves == {length}
 
 
 class Count:

@@ -70,6 +70,15 @@ def visiting(log: list[Any], of: str = "function") -> apass.Pass[Module]:
     return declare(visit, opt_level=0, name="Visit")
 
 
+def test_error_names_the_group_of_an_attribute() -> None:
+    pass_: Any = Rename("x_")
+    assert (pass_.caching.cacheable, pass_.contract.requires, pass_.execution.native) == (False, (), False)
+    with pytest.raises(AttributeError, match=r"no attribute 'cacheable'; it is in `caching`: pass_.caching.cacheable$"):
+        _ = pass_.cacheable
+    with pytest.raises(AttributeError, match=r"'Rename' object has no attribute 'other'$"):
+        _ = pass_.other
+
+
 # Calling a pass.
 
 

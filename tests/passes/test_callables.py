@@ -91,7 +91,8 @@ async def test_equal_callables_share_cached_results() -> None:
 
 def test_pass_exposes_attributes_of_its_callable() -> None:
     made: Any = function_pass(Scale(3), opt_level=0)
-    assert (made.by, made.version, made.timeout, made.children(), str(made)) == (3, "1", None, (), "Scale")
+    assert (made.by, made.caching.version, made.timeout, made.children(), str(made)) == (3, "1", None, (), "Scale")
+    assert not hasattr(made, "version")
 
 
 @function_pass(opt_level=1)

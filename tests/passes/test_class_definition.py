@@ -38,7 +38,7 @@ class Keep(apass.ModulePass[Module], opt_level=0):
 async def test_keywords_set_info_and_options() -> None:
     assert Tune.info == apass.PassInfo(1, "Tune")
     assert Rename.info == apass.PassInfo(2, "Rename", ["Tune"])
-    assert (Tune.timeout, Tune.on_error, Rename.timeout, Rename.cacheable) == (30.0, "raise", None, True)
+    assert (Tune.timeout, Tune.on_error, Rename.timeout, Rename.caching.cacheable) == (30.0, "raise", None, True)
     assert await Tune(8)({"f": 1}) == {"f": 9}
     assert await Rename({"f": "g"})({"f": 1}) == {"g": 1}
 
@@ -58,7 +58,7 @@ def test_class_keeps_the_analyses_that_it_preserves() -> None:
         pass
 
     kinds: list[type[apass.Pass[Any]]] = [Keep, ByKeyword, InBody, Inherited]
-    assert [kind.preserves for kind in kinds] == [frozenset(), *[frozenset([size])] * 3]
+    assert [kind.contract.preserves for kind in kinds] == [frozenset(), *[frozenset([size])] * 3]
 
 
 def test_options_are_arguments_of_the_constructor() -> None:
@@ -189,7 +189,7 @@ def test_annotated_option_of_passes_is_an_argument() -> None:
         def transform_function(self, func: int, mod: Module, ctx: apass.PassContext) -> int:
             return func
 
-    assert (Slow().timeout, Slow(timeout=5.0).timeout, Slow().version) == (2.0, 5.0, "7")
+    assert (Slow().timeout, Slow(timeout=5.0).timeout, Slow().caching.version) == (2.0, 5.0, "7")
     assert list(inspect.signature(Slow).parameters) == ["timeout"]
 
 

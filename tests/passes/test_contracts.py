@@ -184,15 +184,16 @@ def test_list_in_class_body_is_checked(key: str) -> None:
     with pytest.raises(apass.errors.PassDefinitionError, match=f"^{key} must be a list of .*, got 'ab'; write"):
         type("Use", (apass.ModulePass,), {key: "ab", "info": apass.PassInfo(0, "Use")})
     made: Any = type("Use", (apass.ModulePass,), {key: ["ab"], "info": apass.PassInfo(0, "Use")})
-    assert getattr(made, key) == ("ab",)
+    assert getattr(made.contract, key) == ("ab",)
 
 
 @pytest.mark.parametrize("key", ["requires", "ensures", "runs_after", "runs_before", "config_keys", "required"])
 def test_none_in_place_of_a_list_is_accepted(key: str) -> None:
     options: Any = {key: None}
     made = module_pass("Use", **options)
-    assert (made.requires, made.ensures, made.runs_after, made.runs_before) == ((), (), (), ())
-    assert (made.config_keys, made.info.required) == (None, ())
+    contract = made.contract
+    assert (contract.requires, contract.ensures, contract.runs_after, contract.runs_before) == ((), (), (), ())
+    assert (made.caching.config_keys, made.info.required) == (None, ())
 
 
 async def test_error_of_a_check_names_its_property() -> None:

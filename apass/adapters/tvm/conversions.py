@@ -97,7 +97,8 @@ class ToLLVM(ModulePass[Any]):
             from apass.adapters.llvm import Module
         except MissingExtraError as error:
             raise MissingExtraError(f"pass 'tvm.ToLLVM' makes modules of LLVM: {error}") from error
-        self._module = self.result_type = Module
+        self._module: Any = Module
+        self.result_type = Module
 
     async def transform_module(self, mod: Any, ctx: PassContext) -> Any:
         """Return the LLVM module.

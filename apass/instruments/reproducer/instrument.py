@@ -186,9 +186,9 @@ class ReproducerInstrument:
             return None
         position = self._positions.begin(run)
         pass_: Any = run.pass_
-        if not isinstance(pass_, Pass) or not pass_.runs_alone or is_row(run):
+        if not isinstance(pass_, Pass) or not pass_.execution.runs_alone or is_row(run):
             return None
-        return self._write_input(mod, run, position) if self.crash_safe or pass_.native else None
+        return self._write_input(mod, run, position) if self.crash_safe or pass_.execution.native else None
 
     def run_after_pass(self, mod: Any, info: PassInfo) -> Awaitable[None] | None:
         """Remove the input of the pass."""
@@ -210,7 +210,7 @@ class ReproducerInstrument:
         if run is None or not isinstance(error, Exception) or _has_folder(error, run):
             return
         pass_: Any = run.pass_
-        if isinstance(pass_, Pass) and not pass_.runs_alone:
+        if isinstance(pass_, Pass) and not pass_.execution.runs_alone:
             return
         position = self._positions.position(run)
         if position is None:

@@ -156,5 +156,5 @@ async def test_deprecated_pass_warns() -> None:
 
 
 def test_results_that_depend_on_files_are_not_cached() -> None:
-    cacheable = {name: apass.get_pass(f"xdsl.{name}").cacheable for name in ("cse", "apply-pdl", "mlir-opt")}
+    cacheable = {name: apass.get_pass(f"xdsl.{name}").caching.cacheable for name in ("cse", "apply-pdl", "mlir-opt")}
     assert cacheable == {"cse": True, "apply-pdl": False, "mlir-opt": False}
