@@ -70,6 +70,12 @@ def test_folder_imports_only_from_floors_above(package: str, floors: tuple[str, 
     assert forbidden_imports(package, floors) == []
 
 
+def test_every_folder_is_a_package() -> None:
+    folders = {path.parent for path in MODULES.values()}
+    # The tools of the site, and of the distribution, do not find modules elsewhere.
+    assert [folder for folder in sorted(folders) if not (folder / "__init__.py").exists()] == []
+
+
 def test_runner_has_few_contextvars() -> None:
     rooms = ("core.", "passes.", "runner.", "concurrency.")
     code = "\n".join(path.read_text() for name, path in MODULES.items() if name.startswith(rooms))

@@ -24,13 +24,13 @@ Module = dict[str, int]
 
 
 @apass.module_pass(opt_level=0)
-def OfModule(mod: Module, ctx: apass.PassContext) -> Module:
+def EditModule(mod: Module, ctx: apass.PassContext) -> Module:
     """Return a module with another function."""
     return {**mod, "f": mod["f"] + 1}
 
 
 @apass.function_pass(opt_level=0)
-def OfFunctions(func: int, mod: Module, ctx: apass.PassContext) -> int:
+def EditFunctions(func: int, mod: Module, ctx: apass.PassContext) -> int:
     """Return another function."""
     return func + 1
 
@@ -67,8 +67,8 @@ def _context() -> apass.PassContext:
 
 
 RUNS: Final[dict[str, tuple[apass.Pass[Any], Callable[[], apass.PassContext]]]] = {
-    "A module pass": (OfModule, apass.PassContext),
-    "A function pass": (OfFunctions, apass.PassContext),
+    "A module pass": (EditModule, apass.PassContext),
+    "A function pass": (EditFunctions, apass.PassContext),
     "A function pass that waits": (Waiting, apass.PassContext),
     "The same with a store, an instrument and a deadline": (Stored, _context),
 }

@@ -1,0 +1,1 @@
+"""Answers of services and helpers: recorded in a file, and given again."""
