@@ -19,6 +19,7 @@ from apass.batch import journal_file as files
 from apass.batch.journal import OpenJournal
 from apass.batch.journal_file import JournalFile
 from apass.errors import JournalError, JournalWarning
+from apass.plugins import Caching
 from apass.relay import transform
 from tests.helpers.full_disk import file_size_limit
 
@@ -50,7 +51,7 @@ async def test_run_description_distinguishes_runs(tmp_path: Path, monkeypatch: p
     assert await refusal(path, pipeline, config={keys[0]: 7}) == f"other values of config {keys[1]}"
     required = await refusal(path, pipeline, config=same, required_pass=["PrintIR"])
     assert required == "required passes none, not ['PrintIR']"
-    monkeypatch.setattr(Versioned, "version", "8")
+    monkeypatch.setattr(Versioned, "caching", Caching(version="8"))
     told = await refusal(path, pipeline, config=same)
     assert told == "versions of passes {'Versioned': '7'}, not {'Versioned': '8'}"
     monkeypatch.undo()

@@ -96,7 +96,7 @@ class MLIRPass(ModulePass[MLIRModule]):
             return None
         info = PassInfo(0, ", ".join(pass_.info.name for pass_ in passes))
         steps = [step for pass_ in passes for step in pass_.steps]
-        return MLIRPass(self.program, steps, info, self.version, sum(pass_.time_limit for pass_ in passes))
+        return MLIRPass(self.program, steps, info, self.caching.version, sum(pass_.time_limit for pass_ in passes))
 
     def transform_module(self, mod: MLIRModule, ctx: PassContext) -> Awaitable[MLIRModule]:
         """Run `mlir-opt` on `mod`.
