@@ -30,6 +30,16 @@ def test_pages_follow_rules_of_prose(name: str) -> None:
     assert breaches(ROOT / name) == []
 
 
+def test_messages_about_arguments_end_alike() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {match.group()}"
+        for path in (ROOT / "apass").rglob("*.py")
+        for match in re.finditer(r"(must be|must hold|takes|expected)\b[^\n]*[,;] not \{", path.read_text())
+    ]
+    # As in `limit must be an int of at least 1 or None, got 'x'`.
+    assert found == []
+
+
 def test_rooms_of_the_runner_name_their_nouns() -> None:
     rooms = [ROOT / "apass" / room for room in ("concurrency", "core", "loading", "passes", "runner")]
     found = {
