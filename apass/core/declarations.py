@@ -1,4 +1,15 @@
-"""`Contract`, `Caching` and `Execution`: what a pass declares."""
+"""`Contract`, `Caching` and `Execution`: what a pass declares.
+
+A class of passes declares by keywords or in its body, for example. What it declares is read in the three groups:
+
+>>> import apass
+>>> class Fold(apass.ModulePass[dict[str, int]], opt_level=1, cacheable=True):
+...     runs_after = ["Simplify"]
+...     def transform_module(self, mod, ctx):
+...         return mod
+>>> Fold.caching.cacheable, Fold.contract.runs_after
+(True, ('Simplify',))
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -14,7 +25,11 @@ __all__ = ["GROUP_OF", "Caching", "Contract", "Execution"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contract:
-    """What a pass requires and ensures, of modules and of the order of passes."""
+    """What a pass requires and ensures, of modules and of the order of passes.
+
+    For example, a pass with `requires=["relay.anf"]` takes modules in A-normal form only, and one with
+    `runs_before=["FuseOps"]` must come before the pass of that name.
+    """
 
     requires: tuple[str | Property, ...] = ()
     """The properties that a module must have, which is checked before the pass (see `register_property`)."""
@@ -40,7 +55,11 @@ class Contract:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caching:
-    """Whether and how the results of a pass are kept in a store."""
+    """Whether and how the results of a pass are kept in a store.
+
+    For example, the results of a pass with `cacheable=True` and `config_keys=["relay.FuseOps.max_depth"]` are looked up
+    by input, options and that config option.
+    """
 
     cacheable: bool | Literal["module"] = False
     """Whether the result may be cached.

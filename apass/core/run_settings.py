@@ -18,7 +18,7 @@ class RunSettings:
     """What the instruments of a context change of the runner.
 
     An instrument gives it in an attribute `run_settings`. It is read when the context is created. Settings are also an
-    instrument themselves, without hooks.
+    instrument themselves, without hooks: for example, `PassContext(instruments=[RunSettings(strict=True)])`.
     """
 
     name: ClassVar[str] = "RunSettings"
