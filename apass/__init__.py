@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from apass.core.diagnostic_context import DiagnosticContext
     from apass.core.diagnostics import Diagnostic, DiagnosticLevel, Span
     from apass.core.instrument import PassInstrument, pass_instrument
+    from apass.core.ir_plugin import IRPlugin, register_plugin
     from apass.core.named_callables import list_callables, register_callable, unregister_callable
     from apass.core.pass_info import PassInfo
     from apass.core.position import Position
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from apass.debugging.replay import replay
     from apass.debugging.run_diff.pipelines import diff_pipelines
     from apass.debugging.stress import stress
-    from apass.errors import ApassError
+    from apass.errors import ApassError, DiagnosticError
     from apass.external.answers.asking import answer_of
     from apass.instruments.reproducer.folder import read_reproducer
     from apass.passes.base import ModulePass, Pass
@@ -87,6 +88,7 @@ else:
             "apass.core.diagnostics": ["Diagnostic", "DiagnosticLevel", "Span"],
             "apass.core.pass_info": ["PassInfo"],
             "apass.core.instrument": ["PassInstrument", "pass_instrument"],
+            "apass.core.ir_plugin": ["IRPlugin", "register_plugin"],
             "apass.core.named_callables": ["list_callables", "register_callable", "unregister_callable"],
             "apass.core.position": ["Position"],
             "apass.core.properties": ["Property", "list_properties", "register_property"],
@@ -98,7 +100,7 @@ else:
             "apass.debugging.replay": ["replay"],
             "apass.debugging.run_diff.pipelines": ["diff_pipelines"],
             "apass.debugging.stress": ["stress"],
-            "apass.errors": ["ApassError"],
+            "apass.errors": ["ApassError", "DiagnosticError"],
             "apass.external.answers.asking": ["answer_of"],
             "apass.instruments.reproducer.folder": ["read_reproducer"],
             "apass.passes.base": ["ModulePass", "Pass"],
@@ -130,7 +132,6 @@ else:
                 "Config",
                 "Displayed",
                 "FunctionKind",
-                "IRPlugin",
                 "Measures",
                 "Node",
                 "Outside",
@@ -142,7 +143,6 @@ else:
                 "fingerprint_value",
                 "provide_config_option",
                 "provide_pass",
-                "register_plugin",
                 "with_locations",
             ],
             "apass.instruments": ["Answer", "PassWork", "PortableInstrument", "Question", "events"],
@@ -175,7 +175,6 @@ else:
                 "CyclicRequirementError",
                 "DebugError",
                 "DebugWarning",
-                "DiagnosticError",
                 "ExecutorError",
                 "HelperError",
                 "InputError",
@@ -222,10 +221,12 @@ __all__ = [
     "Decision",
     "Diagnostic",
     "DiagnosticContext",
+    "DiagnosticError",
     "DiagnosticLevel",
     "First",
     "FunctionPass",
     "IRAdapter",
+    "IRPlugin",
     "If",
     "InPlacePass",
     "MinimumPoint",
@@ -279,6 +280,7 @@ __all__ = [
     "register_callable",
     "register_config_option",
     "register_pass",
+    "register_plugin",
     "register_property",
     "replay",
     "rest_of",

@@ -347,6 +347,6 @@ def checked_plugin(value: Any, source: str) -> IRPlugin[Any]:
     """
     kind: Any = IRPlugin  # otherwise a type checker narrows `value` to a plug-in of unknown modules
     if not isinstance(value, kind):
-        raise PluginError(f"the entry point {source!r} names {value!r}, which is not an apass.plugins.IRPlugin")
+        raise PluginError(f"the entry point {source!r} names {value!r}, which is not an apass.IRPlugin")
     plugin: IRPlugin[Any] = value
     return plugin

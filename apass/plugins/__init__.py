@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from apass.core.declarations import Caching, Contract, Execution
     from apass.core.displayed import Displayed
     from apass.core.executor import in_executor
-    from apass.core.ir_plugin import Comparison, IRPlugin, Measures, Proof, register_plugin
+    from apass.core.ir_plugin import Comparison, Measures, Proof
     from apass.core.outside import Outside, reviewed
     from apass.display.view import View
     from apass.external.solver import NotEncodedError, counterexample, prove_in_worker
@@ -54,7 +54,7 @@ else:
             "apass.core.displayed": ["Displayed"],
             "apass.passes.draft": ["Draft", "offer_draft", "take_draft"],
             "apass.core.executor": ["in_executor"],
-            "apass.core.ir_plugin": ["Comparison", "IRPlugin", "Measures", "Proof", "register_plugin"],
+            "apass.core.ir_plugin": ["Comparison", "Measures", "Proof"],
             "apass.adapters.nodes": ["Node", "with_locations"],
             "apass.core.outside": ["Outside", "reviewed"],
             "apass.display.view": ["View"],
@@ -84,7 +84,6 @@ __all__ = [
     "Draft",
     "Execution",
     "FunctionKind",
-    "IRPlugin",
     "Measures",
     "Node",
     "NotEncodedError",
@@ -115,7 +114,6 @@ __all__ = [
     "provide_pass",
     "reachable_types",
     "read_tagged",
-    "register_plugin",
     "reviewed",
     "run_in_worker",
     "same_value",

@@ -104,8 +104,8 @@ def _size(mod: ast.Module) -> int:
     return sum(1 for _ in ast.walk(mod))
 
 
-PLUGIN = apass.plugins.register_plugin(
-    apass.plugins.IRPlugin(
+PLUGIN = apass.register_plugin(
+    apass.IRPlugin(
         adapter=PythonAdapter(),
         module_type=ast.Module,
         suffixes=(".py",),

@@ -57,8 +57,8 @@ def two_irs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     )
     (tmp_path / "two_irs.py").write_text(
         "import apass\nfrom apass.adapters.mapping import ADAPTER\n"
-        "A = apass.plugins.IRPlugin(adapter=ADAPTER, default_pipeline='a.P')\n"
-        "B = apass.plugins.IRPlugin(adapter=ADAPTER, load=lambda path: {'f': 'b'})\n"
+        "A = apass.IRPlugin(adapter=ADAPTER, default_pipeline='a.P')\n"
+        "B = apass.IRPlugin(adapter=ADAPTER, load=lambda path: {'f': 'b'})\n"
         "P = apass.module_pass(lambda mod, ctx: {'f': mod['f'] + 'c'}, opt_level=0, name='P')\n"
     )
     monkeypatch.setattr("sys.path", [str(tmp_path), *sys.path])

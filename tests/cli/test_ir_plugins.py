@@ -219,7 +219,7 @@ def test_failing_reader_fails_its_model_only(tmp_path: Path, body: str, message:
         f"    if path.name == 'a.ir': {body}\n"
         "    return Program(f=path.read_text())\n"
         "def save(mod, path): path.write_text(mod['f'])\n"
-        "apass.plugins.register_plugin(apass.plugins.IRPlugin(adapter=Adapter(), module_type=Program, "
+        "apass.register_plugin(apass.IRPlugin(adapter=Adapter(), module_type=Program, "
         "suffixes=('.ir',), load=load, save=save))\n"
     )
     for name in ("a", "b"):

@@ -47,5 +47,5 @@ def test_bytes_of_text_have_suffix_of_files(monkeypatch: pytest.MonkeyPatch) -> 
         # Other tests list the suffixes of all plug-ins.
         monkeypatch.setattr("apass.core.ir_plugin._REGISTERED", {})
         monkeypatch.setattr("apass.core.adapter._REGISTERED", {})
-        apass.plugins.register_plugin(IRPlugin(adapter=adapter, module_type=Listing, suffixes=(".lines",)))
+        apass.register_plugin(IRPlugin(adapter=adapter, module_type=Listing, suffixes=(".lines",)))
         assert data_suffix(Listing(f=1)) == suffix

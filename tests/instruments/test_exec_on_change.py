@@ -97,15 +97,13 @@ class ListingAdapter(apass.plugins.BaseAdapter[Listing, int]):
         return Listing({**mod, **updates})
 
 
-PLUGIN = apass.plugins.IRPlugin(
-    adapter=ListingAdapter(), module_type=Listing, suffixes=(".lines", ".list"), save=write_lines
-)
+PLUGIN = apass.IRPlugin(adapter=ListingAdapter(), module_type=Listing, suffixes=(".lines", ".list"), save=write_lines)
 
 
 async def test_models_are_files_of_the_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
     # Other tests list the suffixes of all plug-ins.
     monkeypatch.setattr("apass.core.ir_plugin._REGISTERED", {})
-    apass.plugins.register_plugin(PLUGIN)
+    apass.register_plugin(PLUGIN)
     text = await printed(Add(1), Listing(f=1), show("{before_model}", "{after_model}"))
     assert text.splitlines()[1] == r"before_model.lines='f = 1\n' after_model.lines='f = 2\n'"
 
