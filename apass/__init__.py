@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from apass.passes.sequential import Sequential
     from apass.passes.while_ import While
     from apass.pipelines.cache_explanation import explain_cache
+    from apass.pipelines.extensions import extend_pipeline
     from apass.pipelines.parser import parse_pipeline
     from apass.pipelines.plan import Decision, PlannedPass, plan
     from apass.pipelines.resume import rest_of
@@ -118,6 +119,7 @@ else:
             "apass.passes.sequential": ["Sequential"],
             "apass.passes.while_": ["While"],
             "apass.pipelines.cache_explanation": ["explain_cache"],
+            "apass.pipelines.extensions": ["extend_pipeline"],
             "apass.pipelines.parser": ["parse_pipeline"],
             "apass.pipelines.plan": ["Decision", "PlannedPass", "plan"],
             "apass.pipelines.resume": ["rest_of"],
@@ -139,7 +141,6 @@ else:
                 "Proof",
                 "SingleFlight",
                 "View",
-                "extend_pipeline",
                 "fingerprint_value",
                 "provide_config_option",
                 "provide_pass",
@@ -258,6 +259,7 @@ __all__ = [
     "diff",
     "diff_pipelines",
     "explain_cache",
+    "extend_pipeline",
     "from_tvm",
     "function_pass",
     "get_pass",

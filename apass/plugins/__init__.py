@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from apass.external.solver import NotEncodedError, counterexample, prove_in_worker
     from apass.passes.draft import Draft, offer_draft, take_draft
     from apass.passes.registry import provide_pass
-    from apass.pipelines.extensions import PipelineExtension, extend_pipeline
+    from apass.pipelines.extensions import PipelineExtension
     from apass.runner.changes import can_merge_passes, without_changes
     from apass.util.array_difference import ArrayDifference, array_difference
     from apass.util.dull_outputs import changed_input, dull_outputs
@@ -60,7 +60,7 @@ else:
             "apass.display.view": ["View"],
             "apass.external.solver": ["NotEncodedError", "counterexample", "prove_in_worker"],
             "apass.passes.registry": ["provide_pass"],
-            "apass.pipelines.extensions": ["PipelineExtension", "extend_pipeline"],
+            "apass.pipelines.extensions": ["PipelineExtension"],
             "apass.util.array_difference": ["ArrayDifference", "array_difference"],
             "apass.util.dull_outputs": ["changed_input", "dull_outputs"],
             "apass.util.files": ["PartFile", "Prepared", "write_whole"],
@@ -104,7 +104,6 @@ __all__ = [
     "counterexample",
     "dull_outputs",
     "expect_pass_names",
-    "extend_pipeline",
     "fingerprint_value",
     "imported_late",
     "in_executor",

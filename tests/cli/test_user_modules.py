@@ -243,7 +243,7 @@ def Mark(mod, ctx):
     mod.graph.metadata_props["mark"] = "my.Mark"
     return mod
 
-apass.plugins.extend_pipeline("onnx.Default", "my.Mark", after="onnx.Inline")
+apass.extend_pipeline("onnx.Default", "my.Mark", after="onnx.Inline")
 """
 
 

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 import apass
-from apass import PassContext, Sequential, get_pass, optimize_all, parse_pipeline, relay
+from apass import PassContext, Sequential, extend_pipeline, get_pass, optimize_all, parse_pipeline, relay
 from apass.core import pipeline_extensions
 from apass.errors import JournalError, PassDefinitionError, PassRegistrationError, PluginError, UnknownPassError
 from apass.executors.pickling import dumps, loads
 from apass.loading.entry_points import all_plugins
-from apass.plugins import extend_pipeline
 from apass.stores import MemoryStore
 
 Module = dict[str, str]
