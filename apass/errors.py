@@ -28,6 +28,7 @@ __all__ = [
     "JournalError",
     "JournalWarning",
     "MissingExtraError",
+    "OutputsChangedError",
     "PassCancelledError",
     "PassContextError",
     "PassDefinitionError",

@@ -132,8 +132,13 @@ class RunCursor:
         # Contexts of callbacks keep the cursor after the loop.
         self.mod = None
 
+    def begin(self) -> None:
+        """Record the time at which the work of the current pass begins."""
+        # The times stay here until a hook requests the run: most passes between hooks need none.
+        (self.item if isinstance(self.item, Run) else self).started = perf_counter()
+
     def end(self) -> None:
-        """Note the time at which the work of the current pass ends, if it has begun."""
+        """Record the time at which the work of the current pass ends, if it has begun."""
         timed = self.item if isinstance(self.item, Run) else self
         if timed.started and not timed.ended:
             timed.ended = perf_counter()

@@ -9,7 +9,7 @@ from types import FunctionType
 from typing import Any, ClassVar, Final, get_type_hints
 from weakref import WeakKeyDictionary
 
-from apass.core.declarations import GROUP_OF
+from apass.core.declarations import GROUP_OF, Contract
 from apass.core.pass_info import PassInfo
 from apass.errors import PassDefinitionError
 from apass.passes.options import PassOptions, Requirements, check_pass_options, split_requirements
@@ -83,19 +83,25 @@ def set_declared(pass_: Any, name: str, value: object) -> None:
     """Set an attribute of a pass; what it declares becomes part of a group.
 
     Raises:
-        PassDefinitionError: if it is checked around the work: the class decides which layers its passes have.
+        PassDefinitionError: if the value is invalid, or is checked around the work: the class decides which layers its
+            passes have.
 
     """
     group = GROUP_OF.get(name)
-    if name in ("requires", "ensures", "idempotent"):
+    if group is not None:
         kind = type(pass_).__name__
-        raise PassDefinitionError(
-            f"a pass of class {kind} sets {name!r} on itself; set it on the class: class {kind}(..., {name}={value!r})"
-        )
-    if group is None:
-        object.__setattr__(pass_, name, value)
-    else:
-        object.__setattr__(pass_, group, replace(getattr(pass_, group), **{name: value}))
+        if name in ("requires", "ensures", "idempotent"):
+            raise PassDefinitionError(
+                f"a pass of class {kind} sets {name!r} on itself; set it on the class: "
+                f"class {kind}(..., {name}={value!r})"
+            )
+        if name in PassOptions.__annotations__:
+            option: Any = {name: value}
+            value = check_pass_options(f"class {kind}", option)[name]
+        name, value = group, replace(getattr(pass_, group), **{name: value})
+    elif name == "contract" and isinstance(value, Contract) and value.is_checked and value != pass_.contract:
+        raise PassDefinitionError(f"a pass sets 'contract' on itself; set it on the class {type(pass_).__name__}")
+    object.__setattr__(pass_, name, value)
 
 
 def _check_methods(cls: Any, where: str) -> None:

@@ -93,6 +93,7 @@ class FunctionPass(BodyOptions, Pass[ModT], Generic[ModT, FuncT]):
             executor = self._executor(batch.ctx)
         if executor is None:
             body: Body = self.transform_function
+            # Most passes need no layer, and are not slowed by the look at each.
             is_bare = scope.is_plain and scope.state.hooks.functions is None
             if not is_bare or self.analyses or self.timeout is not None or self.on_error != "raise":
                 body = layered_body(body, self, scope, self.timeout, steps)

@@ -13,13 +13,10 @@ from apass.errors import PassDefinitionError, did_you_mean
 from apass.runner.error_policy import OnError
 from apass.util.checks import is_seconds
 
-__all__ = ["LISTS", "BodyOptions", "PassOptions", "Requirements", "check_pass_options", "split_requirements"]
+__all__ = ["BodyOptions", "PassOptions", "Requirements", "check_pass_options", "split_requirements"]
 
 Requirements = Iterable[str | Analysis[Any]] | None
 """The requirements of a pass: names of passes, and analyses."""
-
-LISTS: Final = ("requires", "ensures", "runs_after", "runs_before")
-"""Options that are lists, for which None is an empty one."""
 
 
 class BodyOptions:

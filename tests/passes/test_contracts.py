@@ -7,6 +7,7 @@ import pytest
 
 import apass
 from apass import PassContext, Sequential
+from apass.plugins import Contract
 from apass.stores import MemoryStore
 from apass.testing import RecordingInstrument, assert_trace
 
@@ -177,6 +178,26 @@ def test_contract_cannot_be_set_on_a_pass(key: str, value: object) -> None:
     assert str(caught.value) == (
         f"a pass of class Use sets {key!r} on itself; set it on the class: class Use(..., {key}={value!r})"
     )
+
+
+def test_declaration_on_self_is_checked() -> None:
+    class Use(apass.ModulePass[Module], opt_level=0):
+        def __init__(self, name: str, value: object) -> None:
+            setattr(self, name, value)
+
+        def transform_module(self, mod: Module, ctx: PassContext) -> Module:
+            return mod
+
+    assert Use("runs_after", ["A"]).contract.runs_after == ("A",)
+    assert (Use("version", "2").caching.version, Use.caching.version) == ("2", "1")
+    for name, value, message in (
+        ("cacheable", "modul", "cacheable must be True, False or 'module', got 'modul'"),
+        ("version", 3, "version must be a str, got 3"),
+        ("contract", Contract(requires=("a",)), "a pass sets 'contract' on itself; set it on the class Use"),
+    ):
+        with pytest.raises(apass.errors.PassDefinitionError) as caught:
+            Use(name, value)
+        assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("key", ["requires", "ensures", "runs_after", "runs_before"])
