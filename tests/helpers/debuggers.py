@@ -50,13 +50,19 @@ class Debugger:
         """Wait until no model runs."""
         with anyio.fail_after(30):
             while not (self.session.is_over and self.app.is_settled):
-                await self._pilot.pause()
+                await _poll()
 
     async def opened(self, count: int) -> None:
         """Wait until so many modules are paused."""
         with anyio.fail_after(30):
             while len(self.session.pauses.open_pauses) < count:
-                await self._pilot.pause()
+                await _poll()
+
+    async def shows(self, line: str) -> None:
+        """Wait until the first line is this one."""
+        with anyio.fail_after(30):
+            while self.first_line != line:
+                await _poll()
 
     async def answer(self, text: str) -> None:
         """Fill the line of a prompt, and press Enter."""
@@ -76,7 +82,7 @@ class Debugger:
         await self._pilot.pause()
         with anyio.fail_after(30):
             while not self.app.is_settled:
-                await self._pilot.pause()
+                await _poll()
         await self._pilot.pause()
 
     @property
@@ -102,6 +108,13 @@ class Debugger:
         output = Console(file=file, width=200, color_system=None)
         output.print(widget.content)
         return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+
+
+async def _poll() -> None:
+    """Let the application run for a moment."""
+    # Not `pilot.pause()`: it sends a callback to each widget, and waits 30 s for the one of a widget that is removed
+    # meanwhile, as those of a pause are while modules run.
+    await anyio.sleep(0.005)
 
 
 def screen_text(app: DebuggerApp) -> str:

@@ -294,9 +294,7 @@ async def test_answer_is_for_the_asking_pause(key: str, model: Path, tmp_path: P
         await debugger.press_at_once(key)
         door.set()
         later = "m.relay: paused before debugger.Note (pass:debugger.Note)"
-        with anyio.fail_after(30):
-            while debugger.first_line != later:
-                await debugger.press_at_once()
+        await debugger.shows(later)
         await debugger.answer(str(tmp_path / "x"))
         assert debugger.message == "the pause has ended meanwhile; nothing was done"
         assert debugger.first_line == later
