@@ -191,7 +191,7 @@ def test_declaration_on_self_is_checked() -> None:
     assert Use("runs_after", ["A"]).contract.runs_after == ("A",)
     assert (Use("version", "2").caching.version, Use.caching.version) == ("2", "1")
     for name, value, message in (
-        ("cacheable", "modul", "cacheable must be True, False or 'module', got 'modul'"),
+        ("cacheable", "modules", "cacheable must be True, False or 'module', got 'modules'"),
         ("version", 3, "version must be a str, got 3"),
         ("contract", Contract(requires=("a",)), "a pass sets 'contract' on itself; set it on the class Use"),
     ):
