@@ -60,9 +60,10 @@ class Debugger:
 
     async def shows(self, line: str) -> None:
         """Wait until the first line is this one."""
-        with anyio.fail_after(30):
+        with anyio.move_on_after(30):
             while self.first_line != line:
                 await _poll()
+        assert self.first_line == line, self.text
 
     async def answer(self, text: str) -> None:
         """Fill the line of a prompt, and press Enter."""

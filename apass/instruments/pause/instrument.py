@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, Self, cast
 from weakref import WeakKeyDictionary
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 from apass.concurrency.backend import backend_name
 from apass.concurrency.signal import Signal
@@ -30,6 +31,9 @@ from apass.instruments.reproducer.folder import write_reproducer
 from apass.instruments.support.activity import ActiveRun
 
 __all__ = ["PauseInstrument"]
+
+_ROUNDS: Final = 20
+"""Rounds of the event loop in which a pass that can go on does so, for example between two passes of a pipeline."""
 
 
 class _Frame:
@@ -352,12 +356,25 @@ class PauseInstrument(ActivityHooks):
                 with anyio.move_on_after(max(left, 0.01)):
                     await self._resumed.wait()
                 continue
+            if not await self._goes_on(longest):
+                continue
             frame.waited.add(due)
             decision = await self._ask(frame, "waiting", str(due), mod, waits_for=longest.waits_for)
             if isinstance(decision, Skip | Replace | Rerun):
                 decisions.append(decision)
                 scope.cancel()
                 return
+
+    async def _goes_on(self, wait: ActiveRun) -> bool:
+        """Return whether a wait is still on after some rounds of the event loop.
+
+        After a stall, by a pass that computes or by a machine under load, every pass seems to have waited.
+        """
+        for _ in range(_ROUNDS):
+            await checkpoint()
+            if all((active.run, active.since) != (wait.run, wait.since) for active in self.activity.running()):
+                return False
+        return True
 
     def _longest_wait(self, run: Run) -> ActiveRun | None:
         """Return the longest wait of a pass or of a body of it.

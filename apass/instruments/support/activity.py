@@ -57,6 +57,8 @@ class ActiveRun:
 
     It is None if it has not yielded yet.
     """
+    since: float | None
+    """The `time.perf_counter` from which `waiting` counts; two looks at one wait find the same."""
     busy: float
     """Seconds for which it has occupied the event loop."""
     waits_for: tuple[str, ...]
@@ -178,6 +180,7 @@ class Activity:
                     run=entry.run,
                     seconds=now - entry.begin,
                     waiting=None if entry.until is None else now - max(entry.until, entry.resumed),
+                    since=None if entry.until is None else max(entry.until, entry.resumed),
                     busy=entry.busy,
                     waits_for=tuple(entry.waits),
                 )

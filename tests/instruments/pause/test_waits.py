@@ -1,9 +1,11 @@
 """Breakpoints on waits, and what can be done with a pass that waits."""
 
 from collections.abc import Callable
+from time import sleep
 
 import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 
 import apass
 from apass import PassContext, Sequential
@@ -178,4 +180,36 @@ async def test_watched_pass_is_cancelled(door: anyio.Event) -> None:
     async with PassContext(instruments=[PauseInstrument(["wait:60"])]), anyio.create_task_group() as tasks:
         tasks.start_soon(Blocked(), {"f": 1})
         await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+
+
+@apass.pass_instrument
+class Rounds:
+    """Needs some rounds of the event loop between two passes."""
+
+    async def run_after_pass(self, mod: Module, info: apass.PassInfo) -> None:
+        for _ in range(5):
+            await checkpoint()
+
+
+async def hold_loop() -> None:
+    """Hold the event loop in each of its rounds, as a pass does that computes."""
+    while True:
+        sleep(0.02)
+        await checkpoint()
+
+
+async def fail_at_pause(pauses: PauseInstrument) -> None:
+    """Fail at the first pause."""
+    pause = await pauses.next_pause()
+    pytest.fail(f"paused at {pause and pause.info.name}: {pause and pause.reason}")
+
+
+@pytest.mark.both_loops
+async def test_busy_loop_is_no_wait_of_pipeline() -> None:
+    pauses = PauseInstrument(["wait:0.01"])
+    async with PassContext(instruments=[Rounds(), pauses]), anyio.create_task_group() as tasks:
+        tasks.start_soon(fail_at_pause, pauses)
+        tasks.start_soon(hold_loop)
+        await Sequential([Add(), Add(), Add()])({"f": 1})
         tasks.cancel_scope.cancel()
