@@ -59,6 +59,9 @@ class IRAdapter(Protocol[ModT, FuncT]):
 
     It is a Protocol, so that the package of an IR can provide it without importing apass. No method may change its
     arguments, because the runner treats modules as values. `OptionalMethods` lists further methods.
+
+    For example, for modules that are dicts of functions by name, `functions(mod)` is `mod.items()`, and
+    `replace(mod, updates)` is `{**mod, **updates}`.
     """
 
     @property
@@ -258,6 +261,7 @@ def register_adapter(module_type: type[ModT], adapter: IRAdapter[ModT, Any]) -> 
     if known is not adapter and not is_repeated:
         raise AdapterError(f"modules of type {module_type.__qualname__} already have the adapter {known!r}")
     _REGISTERED[module_type], _DEFINITIONS[module_type] = adapter, definition
+    # Subclasses may have been looked up before.
     _FOUND.clear()
 
 
@@ -291,6 +295,7 @@ def adapter_for(mod: ModT) -> IRAdapter[ModT, Any]:
     """
     adapter = adapter_of_type(type(mod))
     if adapter is None:
+        # `pass_(ctx, mod)` is the most frequent mistake, and "no adapter for PassContext" would not explain it.
         for never, noun in _NEVER_MODULES.items():
             if isinstance(mod, never):
                 raise AdapterError(
@@ -331,6 +336,7 @@ def adapter_by_name(name: str) -> IRAdapter[Any, Any] | None:
       files readable that contain it.
     - in the modules that are already imported, for the types that `register_adapter` knows.
     """
+    # Entry points are named by the installed packages, so the file cannot make any other module load.
     module, _, qualname = name.partition(":")
     adapter = _offered(f"{module}.{qualname}")
     if adapter is not None:
@@ -363,6 +369,7 @@ def adapter_by_suffix(suffix: str) -> IRAdapter[Any, Any] | None:
 
 
 def _look_up(module_type: type) -> IRAdapter[Any, Any] | None:
+    # The most derived class wins, whether it is registered or an entry point.
     for base in module_type.__mro__:
         if base in _REGISTERED:
             return _REGISTERED[base]
@@ -396,6 +403,7 @@ def select_functions(adapter: IRAdapter[ModT, FuncT], mod: ModT, kind: FunctionK
     if select is not None:
         return cast("tuple[list[str], list[FuncT]]", select(mod, kind))
     functions = list(adapter.functions(mod))
+    # `replace` takes functions by name: the result of one would silently replace the other.
     if len({name for name, _ in functions}) < len(functions):
         twice, _ = Counter(name for name, _ in functions).most_common(1)[0]
         raise AdapterError(
@@ -460,6 +468,7 @@ def text_parts(adapter: IRAdapter[ModT, Any], mod: ModT, names: Iterable[str]) -
     parts = getattr(adapter, "text_parts", None)
     if parts is not None:
         return cast("tuple[str, Mapping[str, str]]", parts(mod, names))
+    # The text of a module with one function repeats what is outside of functions; only the rest is the function's.
     outside = adapter.to_text(adapter.isolate(mod, ()))
     return outside, {name: _without_head(adapter.to_text(adapter.isolate(mod, [name])), outside) for name in names}
 
@@ -485,6 +494,7 @@ async def run_in_thread_if_safe(adapter: IRAdapter[ModT, Any], mod: ModT | None,
     is_small = getattr(adapter, "is_small", None)
     if in_executor() or not adapter.thread_safe or (mod is not None and is_small is not None and is_small(mod)):
         return work()
+    # The thread needs the current run and context: adapters may emit diagnostics.
     return cast("R", await _CALLS.run(partial(copy_context().run, work)))
 
 

@@ -72,6 +72,7 @@ class Analysis(Generic[R_co]):
 
     def __fingerprint__(self) -> object:
         """Return what stored results of the analysis depend on."""
+        # The fingerprint of a function has its code, defaults and closure.
         return self.key, self.function
 
     async def compute(self, x: object, ctx: object, options: Mapping[str, Hashable]) -> R_co:
@@ -165,6 +166,7 @@ _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSIT
 
 def _takes_context(name: str, function: Callable[..., Any]) -> bool:
     parameters = inspect.signature(function).parameters.values()
+    # Parameters with a default are options: `def Cost(func, unit="ms")` takes no context.
     count = sum(
         parameter.kind in _POSITIONAL and parameter.default is inspect.Parameter.empty for parameter in parameters
     )

@@ -118,6 +118,7 @@ class AnalysisManager:
             self.counts["hit"] += 1
         else:
             entry = await self._wait_for(key, computation, partial(self._find, key, x, ctx))
+        # Also for a hit: the analysis that asks depends on the result, wherever it came from.
         if computation is not None:
             computation.needs |= {analysis, *entry.needs}
         return cast("R", entry.value)
@@ -186,6 +187,7 @@ class AnalysisManager:
         preserved = None if preserves == "all" else {name for item in preserves for name in (item, item.key)}
         for old, new in pairs:
             before, after = self.fingerprint(old, adapters[0]), self.fingerprint(new, adapters[1])
+            # Results are kept by contents, so they hold for the new object already.
             if before == after:
                 continue
             for analysis, options, entry in self._preserved(before, preserved):
@@ -198,6 +200,7 @@ class AnalysisManager:
         self, fingerprint: str, preserved: Set[Any] | None
     ) -> Iterator[tuple[Analysis[Any], Options, _CachedResult]]:
         """Iterate over the results that are preserved together with their dependencies."""
+        # A copy: `strict` awaits computations between two steps, and other tasks add results meanwhile.
         for key in list(self._keys_of.get(fingerprint, ())):
             entry = self._entries.get(key)  # None if another task removed it to make room
             _, analysis, options = key
@@ -228,11 +231,13 @@ class AnalysisManager:
             return await self._running.flights.get(key, find)
         finally:
             waits[key] -= 1
+            # `+` drops the counts of zero.
             if not +waits:
                 self._running.waits.pop(computation.key, None)
 
     def _waits_for(self, start: _Key, goal: _Key) -> bool:
         """Return whether computation `start` waits for `goal`, directly or indirectly."""
+        # A loop rather than recursion: analyses may require each other to any depth.
         seen, pending = set[_Key](), [start]
         while pending:
             key = pending.pop()
@@ -257,6 +262,7 @@ class AnalysisManager:
             entry = stored
         else:
             entry = await self._compute(key, x, ctx, options)
+            # Before the result is returned: a program that ends at once must not lose it.
             await store.put(name, _dump(analysis, entry))
         self._keep(key, entry)
         return entry
@@ -282,6 +288,7 @@ class AnalysisManager:
     def _key(self, analysis: Analysis[Any], x: object, options: Mapping[str, Hashable]) -> _Key:
         if not isinstance(analysis, Analysis):
             raise AnalysisError(f"{analysis!r} is not an analysis; create one with @apass.analysis")
+        # Sorted, because keywords may come in any order.
         typed = tuple((name, options[name], type(options[name])) for name in sorted(options)) if options else ()
         key = (self.fingerprint(x), analysis, typed)
         if options:
@@ -334,6 +341,7 @@ def _adapter_of(x: object) -> IRAdapter[Any, Any] | None:
 
 def _is_equal(new: Any, old: Any) -> bool:
     """Return whether two results have equal fingerprints or compare equal."""
+    # First the fingerprint: NaN does not equal itself, and arrays have no single truth value.
     if fingerprint_value(new) == fingerprint_value(old):
         return True
     try:

@@ -170,6 +170,7 @@ def find_option(key: str) -> ConfigOption[Any]:
         except MissingExtraError as error:
             message = f"unknown config option {key!r}; a plug-in is not installed: {error}"
             raise UnknownConfigError(message) from error
+    # No plug-in claims the key by its pattern. All are imported, for suggestions that do not depend on imports.
     missing = import_all(_MODULES) if key not in _OPTIONS else []
     if key not in _OPTIONS:
         near = did_you_mean(key, _OPTIONS)
@@ -296,6 +297,7 @@ def _register(key: str, tp: Any, default: Any, doc: str, *, provided: bool) -> C
     option = None if is_of_session and key in _OF_SESSION else _OPTIONS.get(key)
     if option is None and is_of_session:
         _OF_SESSION.add(key)
+    # A user may give a plug-in's option another default, whichever of the two is registered first.
     if option is None or (option.type == tp and option.default != default and key in _PROVIDED and not provided):
         option = _OPTIONS[key] = ConfigOption(key, tp, default, doc)
         (_PROVIDED.add if provided else _PROVIDED.discard)(key)

@@ -14,10 +14,9 @@ LATE_SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A point in time, some seconds after a context was entered.
+    """A point in time, some seconds after a context was entered."""
 
-    The clock is `time.monotonic`, which all threads share.
-    """
+    # The clock is `time.monotonic`: threads share it, and unlike the clock of trio it exists outside of an event loop.
 
     seconds: float
     """The seconds that the context granted."""
@@ -34,7 +33,10 @@ class Deadline:
         return max(0.0, self.ends - monotonic())
 
     def with_left(self, seconds: float) -> Self:
-        """Return the deadline with other seconds left, as clocks of machines differ."""
+        """Return the deadline with other seconds left.
+
+        A worker calls it: its clock starts elsewhere, so the seconds that are left are sent, not the time of the end.
+        """
         return replace(self, ends=monotonic() + seconds)
 
     def exceeded(self, what: str) -> BudgetExceededError | PassTimeoutError:

@@ -38,14 +38,14 @@ class Contract:
     idempotent: bool = False
     """Whether the pass changes nothing in its own result, or in a module that has all properties in `ensures`.
 
-    A Sequential then leaves it out where another pass requires it, and the module is such a one.
+    If another pass requires it and the module already satisfies it, a Sequential skips it.
     """
     preserves: Preserves = frozenset()
     """The analyses whose results remain valid after the pass; none by default."""
     runs_after: tuple[str, ...] = ()
-    """Names of passes and pipelines. If the whole pipeline has some of a name, one must come earlier."""
+    """Names of passes and pipelines. If the pipeline contains passes of a name, at least one must come first."""
     runs_before: tuple[str, ...] = ()
-    """Names of passes and pipelines. If the whole pipeline has some of a name, one must come later."""
+    """Names of passes and pipelines. The mirror image of `runs_after`."""
 
     @property
     def is_checked(self) -> bool:
@@ -80,7 +80,10 @@ class Caching:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """How a pass is executed, and on which modules."""
+    """How a pass is executed, and on which modules.
+
+    For example, a pass of LLVM has `native=True`, and one that converts ONNX to Relay has a `result_type`.
+    """
 
     native: bool = False
     """Whether the pass calls native code in this process, which may end it, as a segmentation fault does.

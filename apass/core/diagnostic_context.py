@@ -69,6 +69,7 @@ class DiagnosticContext(Displayed):
         """Set the text of source `name`, from which excerpts are shown."""
         check_type(f"text of source {name!r}", text, str)
         with self._lock:
+            # Removed first, so that a text that is set again counts as the newest.
             self._sources.pop(name, None)
             self._sources[name] = text
             if len(self._sources) > self._source_limit:
@@ -81,6 +82,7 @@ class DiagnosticContext(Displayed):
         the module's, if the adapter has `sources`.
         """
         check_type("argument of emit()", diagnostic, Diagnostic)
+        # Outside of the lock: an adapter returns the source text, and may take long.
         located = located_here(diagnostic)
         with self._lock:
             self._batch.add(located, self._limit)

@@ -117,6 +117,7 @@ class Diagnostic(Displayed):
 
         One that names any of these is returned as it is.
         """
+        # All or nothing: a function without its pass would be a wrong place.
         if run is None or self.origin != (None, None, None):
             return self
         return replace(self, pass_name=run.info.name, function=run.function, module=run.module)
@@ -168,6 +169,7 @@ def render(
 
     `dropped` counts the diagnostics of each level that exceeded `limit`; a last note reports them.
     """
+    # Each text is split into lines once, however many diagnostics point into it.
     texts = {_source_of(diagnostic, sources) for diagnostic in pending}
     lines = {text: [] if text is None else _lines(text) for text in texts}
     groups = [

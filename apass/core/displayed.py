@@ -20,12 +20,12 @@ class Displayed:
 
     """
 
-    # The display takes long to import, and most programs never show an object: hence the late imports.
+    # Without slots here, no subclass could do without a `__dict__`.
     __slots__ = ()
 
     def __block__(self) -> object:
         """Return what is shown of the object: one of the blocks of `apass.display.blocks`."""
-        # See above.
+        # Here and below: the display takes long to import, and most programs never show an object.
         from apass.core.view import module_or_text
 
         return module_or_text(self)

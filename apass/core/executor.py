@@ -34,7 +34,8 @@ class Executor(Protocol):
     Executors are values: one object may serve many runs, modules and event loops at once.
     """
 
-    # It is a Protocol to avoid an import cycle: passes refer to executors, and executors import passes.
+    # It is a Protocol to avoid an import cycle: passes refer to executors, and executors import passes. For the same
+    # reason, passes and modules are of type Any here.
 
     def bodies(self, pass_: Any, mod: Any, ctx: Any) -> AbstractAsyncContextManager[Callable[..., Awaitable[Any]]]:
         """Prepare to run the bodies of a function pass on `mod`.
@@ -109,6 +110,7 @@ def check_executor(owner: str, choice: object) -> ExecutorChoice:
 
     """
     if isinstance(choice, str):
+        # A name is checked without a look at its module, which may need another version of Python.
         names: list[str] = list(_NAMES)
         if choice not in names:
             near = did_you_mean(choice, names, listing="known are ")

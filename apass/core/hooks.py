@@ -87,6 +87,7 @@ class Hooks:
         try:
             yield
         finally:
+            # Also after a cancellation: instruments count the waits that are open.
             for hook in self.waits:
                 hook(run, name, True)
 
@@ -129,6 +130,7 @@ NO_HOOKS: Final = Hooks((), (), (), (), (), (), (), False, None, False, (), (), 
 
 def find_hook(instrument: object, name: str) -> Callable[..., Any] | None:
     """Return the bound hook `name` of an instrument, or None if it is not defined."""
+    # From the instance, not the class: a hook may be set in `__init__`, or come from `__getattr__` of a wrapper.
     hook = getattr(instrument, name, None)
     if hook is None or is_inherited(hook, name):
         return None
@@ -151,6 +153,7 @@ def with_companions(
         must_be_entered: whether it is a mistake if the context is never entered.
 
     """
+    # For example, with APASS_DEBUG=1 a context that has a DebugInstrument of its own gets no second one.
     extra = [one for one in defaults if not any(isinstance(other, type(one)) for other in chosen)]
     given = [*chosen, *extra]
     for instrument in (*chosen, *extra):
@@ -177,12 +180,14 @@ def _indexed_hooks(instruments: tuple[object, ...], name: str) -> tuple[tuple[in
 
 def _hooks(instruments: tuple[object, ...], name: str) -> tuple[Callable[..., Any], ...]:
     """Return each hook `name`, once for an instrument that is listed twice."""
+    # By identity: an instrument may define `__eq__`, as a dataclass does, and have no hash.
     unique = {id(instrument): instrument for instrument in instruments}
     return tuple(hook for _, hook in _indexed_hooks(tuple(unique.values()), name))
 
 
 def _reads_modules(instrument: object) -> bool:
     """Return whether an instrument has hooks that receive and read modules."""
+    # True by default: an instrument that keeps a module must not see it change (see `PassInstrument.reads_modules`).
     hooks = [name for name, arguments in HOOKS.items() if "mod" in arguments]
     return bool(getattr(instrument, "reads_modules", True)) and any(find_hook(instrument, name) for name in hooks)
 

@@ -127,6 +127,7 @@ def _similar_hook(name: str) -> str | None:
 
 
 def _public_functions(cls: type) -> Iterator[tuple[str, Callable[..., Any]]]:
+    # The bases too: a class that `pass_instrument` decorates may inherit hooks from one that it does not.
     for base in cls.__mro__:
         if base is object or (base.__name__ in _BASE_NAMES and base.__module__ in _BASES):
             continue
@@ -136,6 +137,7 @@ def _public_functions(cls: type) -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def _check_arguments(cls: type, name: str, member: object) -> None:
+    # The signature of a builtin may be unknown, and a static method is not called with `self`.
     if not inspect.isfunction(member):
         return
     arguments = ("self", *HOOKS[name])
@@ -342,6 +344,7 @@ def pass_instrument(
     _check_hooks(pi_cls)
     # A base class that was declared so has its own name.
     if getattr(pi_cls, "name", None) in {None, *(base.__name__ for base in pi_cls.__mro__)}:
+        # Type checkers know no `name` of the class, so that `pi_cls.name = ...` would be an error.
         type.__setattr__(pi_cls, "name", pi_cls.__name__)
     PassInstrument.register(pi_cls)
     return pi_cls

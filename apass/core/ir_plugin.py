@@ -73,7 +73,8 @@ class Measures:
 class IRPlugin(Generic[ModT]):
     """An IR for every tool: adapter, files, default pipeline, outputs.
 
-    Only the adapter is required. With `suffixes`, the commands read and write files of the IR.
+    Only the adapter is required. With `suffixes`, the commands read and write files of the IR. For example,
+    `IRPlugin(adapter=ADAPTER, module_type=Program, suffixes=(".mine",))` is enough for `apass opt program.mine`.
 
     Register it with `register_plugin`, in a file for `--load` for example. A package declares it as an entry point of
     the group `apass.irs`, once for the class of modules (`my_ir.program.Program`) or the top-level package (`my_ir`),
@@ -144,6 +145,7 @@ class IRPlugin(Generic[ModT]):
         """
         if isinstance(self.suffixes, str):
             raise AdapterError(f"suffixes must be a tuple, got {self.suffixes!r}; write ({self.suffixes!r},)")
+        # `Path.suffix` decides about files, so it decides here as well: `.tar.gz` has the suffix `.gz`.
         for suffix in filter(None, (*self.suffixes, self.text_suffix)):
             if not isinstance(suffix, str) or Path(f"model{suffix}").suffix != suffix:
                 raise AdapterError(f"a suffix of model files must begin with a dot, such as '.onnx', got {suffix!r}")
@@ -201,6 +203,7 @@ def register_plugin(plugin: IRPlugin[ModT]) -> IRPlugin[ModT]:
         is_offered_elsewhere = offer is not None and offer.module != type(plugin.adapter).__module__
         if (other is not None and not is_repeated) or is_offered_elsewhere:
             raise AdapterError(f"files with the suffix {suffix!r} already have a plug-in; use another suffix")
+    # After the checks of all suffixes, so that an error leaves nothing registered.
     register_adapter(plugin.module_type, plugin.adapter)
     for suffix in plugin.suffixes:
         _REGISTERED[suffix.lower()] = plugin
@@ -324,6 +327,7 @@ async def compare_outputs(
     if compare is None:
         return Comparison(False, "outputs not compared: the IR plug-in cannot compare them")
     if plugin.adapter.thread_safe and not is_async(compare):
+        # It may run a model for minutes, and other modules go on meanwhile.
         result: Any = await to_thread.run_sync(compare, before, after, limiter=limiter)
     else:
         result = compare(before, after)

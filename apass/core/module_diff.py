@@ -18,7 +18,8 @@ class ModuleDiff:
     """The texts of the parts of two modules that may differ.
 
     A text of a whole module may number values over all functions. Every function after a changed one would then seem
-    to have changed. So each function is compared by itself.
+    to have changed. So each function is compared by itself. For example, `%7` of MLIR's text becomes `%6` in every
+    function after the one that lost an operation.
     """
 
     pairs: Mapping[str | None, tuple[str, str]]
@@ -67,5 +68,6 @@ def changes_text(before: Any, after: Any) -> str:
     try:
         diff = ModuleDiff.of(before, after).text(limit=_MOST_LINES)
     except Exception as error:
+        # The text is the end of an error message: a fault of an adapter must not replace that error.
         return f"\nthe changes cannot be shown: {type(error).__name__}: {error}"
     return f"\nchanges:\n{diff}" if diff else ""

@@ -44,7 +44,7 @@ def outside_of(tp: Any) -> Outside | None:
         return tp
     if isinstance(tp, type) and issubclass(cast("type[object]", tp), PurePath):
         return Outside.FILES
-    # The arguments of an annotated type include what it is annotated with.
+    # The arguments of an annotated type include what it is annotated with. The ones of a Literal are values.
     items: tuple[Any, ...] = () if get_origin(tp) is Literal else get_args(tp)
     return next(filter(None, map(outside_of, items)), None)
 
@@ -71,5 +71,6 @@ def _is_plain(tp: Any) -> bool:
     """Return whether the values of a type are numbers or choices."""
     if tp in _PLAIN or get_origin(tp) is Literal or (isinstance(tp, type) and issubclass(tp, Enum)):
         return True
+    # For example, `list[int]` and `tuple[bool, ...]` are plain, `list[str]` and a bare `list` are not.
     arguments = [argument for argument in get_args(tp) if argument is not Ellipsis]
     return bool(arguments) and all(map(_is_plain, arguments))

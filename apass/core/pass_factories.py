@@ -83,6 +83,7 @@ def add_factory(
         )
     if not callable(factory):
         raise PassRegistrationError(f"the factory of pass {name!r} must be callable, got {factory!r}")
+    # Without a check: a plug-in registers hundreds of passes, and a module that is reloaded registers them again.
     if provided:
         _PROVIDED[name] = factory
         return
@@ -106,6 +107,7 @@ def remove_factory(name: str) -> None:
     if name in _FACTORIES:
         del _FACTORIES[name]
     elif name in _offers():
+        # An entry point belongs to the installed package, so its removal is only noted.
         _REMOVED.add(name)
     elif name in _PROVIDED:
         raise UnknownPassError(f"the pass {name!r} is provided by a plug-in and cannot be unregistered")
@@ -187,6 +189,7 @@ def _parameters(factory: Factory) -> Mapping[str, inspect.Parameter]:
         parameters = inspect.signature(factory).parameters
     except (ValueError, TypeError):
         return {"options": inspect.Parameter("options", inspect.Parameter.VAR_KEYWORD)}
+    # Under `from __future__ import annotations` every annotation is a text.
     if any(isinstance(parameter.annotation, str) for parameter in parameters.values()):
         parameters = _evaluated(factory) or parameters
     return {key: item for key, item in parameters.items() if item.kind is not item.VAR_POSITIONAL}

@@ -33,6 +33,7 @@ class PassInfo:
             PassDefinitionError: if a field has the wrong type.
 
         """
+        # A string is iterable: `required="Fold"` would require passes named F, o, l and d.
         if isinstance(required, str):
             raise PassDefinitionError(f"required of pass {name!r} is the string {required!r}; give a list of names")
         _check(required is None or isinstance(required, Iterable), f"required of pass {name!r}", required, "a list")

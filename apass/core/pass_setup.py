@@ -49,6 +49,7 @@ class PassSetup:
                 host = _Host(pass_)
                 self._hosts.append(host)
                 group.start_soon(host.run, self._ctx, group.cancel_scope)
+                # One after the other, and closed in reverse, as in an AsyncExitStack.
                 await self._wait_until_open(host)
         except BaseException as error:
             await self.__aexit__(type(error), error, error.__traceback__)
@@ -67,6 +68,7 @@ class PassSetup:
         is_cancelled = isinstance(exc, anyio.get_cancelled_exc_class())
         calls = [(f"closing pass {host.name!r}", host.finish) for host in reversed(self._hosts)]
         errors = await run_shielded(calls, grace=self._ctx.exit_grace, error=exc)
+        # The managers that have not ended within the grace.
         for host in self._hosts:
             host.scope.cancel()
         errors += [host.error for host in self._hosts if host.error is not None and host.error is not exc]
@@ -131,6 +133,7 @@ class _Host:
             error.add_note(f"in `open` of pass {self.name!r}")
             self.error = error
         finally:
+            # The manager ended while passes use it, for example because a connection broke.
             if self.ready.is_set() and not self.close.is_set():
                 users.cancel()
             self.ready.set()

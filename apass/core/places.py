@@ -42,6 +42,7 @@ def place_of_frame(frame: FrameType | None) -> Place | None:
 
     It is the innermost line of the user. If the frames of the body are all in libraries, it is a line of the body.
     """
+    # Outwards, from the innermost frame to the runner's, which has called the body.
     body: FrameType | None = None
     while frame is not None and not is_runner_frame(frame):
         if not frame.f_code.co_filename.startswith(LIBRARIES):
@@ -57,6 +58,7 @@ def place_of_error(error: BaseException) -> Place | None:
 
     An error of a worker has its traceback in a note. An exceeded time limit is at the line that was cancelled.
     """
+    # The cause of an error is looked at if the error has no line of the user: apass may have wrapped it.
     current: BaseException | None = error
     seen = set[int]()
     # An error may be its own cause.

@@ -51,6 +51,7 @@ class Position:
         ((0, 'sequential', None), (2, 'Tune', 'main'), (0, 'Inner', None))
         """
         steps: list[tuple[int, str, str | None]] = []
+        # The name of a pass may contain a slash. A number and a colon begin the next part.
         for part in re.split(r"/(?=\d+:)", text):
             number, colon, name = part.partition(":")
             name, separator, function = name.partition("@")
@@ -85,6 +86,7 @@ class PositionTracker:
 
     def __init__(self, first: Mapping[str | None, int] | None = None) -> None:
         self._outermost: Counter[str | None] = Counter(first)
+        # Weak keys: a run belongs to its task, and the tracker may serve a program for days.
         self._below: WeakKeyDictionary[Run, Counter[str | None]] = WeakKeyDictionary()
         self._positions: WeakKeyDictionary[Run, Position] = WeakKeyDictionary()
         self._lock = Lock()
@@ -142,4 +144,5 @@ def in_branch(name: str) -> Generator[None]:
 def _branch_of(run: Run) -> str | None:
     """Return the branch of `run` that this task executes, or None."""
     branch = _BRANCH.get()
+    # An inner pass inherits the contextvar, and its own runs are in no branch of the outer one.
     return branch[1] if branch is not None and branch[0] is run else None

@@ -81,6 +81,7 @@ def find_property(name: str | Property) -> Property:
     if isinstance(name, Analysis):
         return name
     if name not in _PROPERTIES:
+        # Each step of the iteration imports a plug-in. Stop at the one that registers the name.
         any(name in _PROPERTIES for _ in matching_modules(_MODULES, name))
     if name not in _PROPERTIES:
         near = did_you_mean(name, _PROPERTIES, listing="registered are: ", lister="apass.list_properties()")

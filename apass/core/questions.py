@@ -66,6 +66,8 @@ def tagged_codec(types: Iterable[type] = ()) -> Codec:
 class Question:
     """A question to something outside of the program.
 
+    For example, `Question("service", "http://tuner/cost", {"shape": [1, 64]})` asks a service for a cost.
+
     Parameters:
         kind: what answers: `"service"`, `"process"`, `"analysis"`, `"measurement"` or a word of the user.
         name: the name of the service, the command, and so on. User names in addresses, and values of parameters and
@@ -78,6 +80,7 @@ class Question:
     def __init__(self, kind: str, name: str, content: object) -> None:
         self.kind: Final = kind
         """What answers."""
+        # At once, so that no error message, journal or recorded answer ever sees a secret.
         self.name: Final = _SECRET_IN_NAME.sub(rf"\g<before>{_LEFT_OUT}", name)
         """The name of what answers, without secrets."""
         self._content = content
@@ -167,6 +170,7 @@ async def answer_to(state: AnswersState, question: Question, ask: Callable[[], A
         Exception: any error of `ask`, or the recorded one.
 
     """
+    # Before `ask`, which may run other passes.
     run = current_run()
     recorded = None if state.answers is None else state.answers.find(question, run, codec)
     try:

@@ -7,6 +7,8 @@ from types import MappingProxyType
 from typing import Self
 
 from apass.core.diagnostics import Span
+
+# A second name: `__block_of__` imports the `Span` of a display.
 from apass.core.diagnostics import Span as SourceSpan
 from apass.core.run import Run
 from apass.util.text import shorten
@@ -99,6 +101,7 @@ class Remark:
         """Return the remark with its missing names of pass, function and module."""
         if run is None:
             return self
+        # Names that the pass has set stay: a remark of an inner compiler may be about a pass of its own.
         return replace(
             self,
             pass_name=self.pass_name or run.info.name,

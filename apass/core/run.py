@@ -107,9 +107,9 @@ class RunCursor:
         self.parent: Run | None = parent
         """The run that the loop belongs to."""
         self.mod: object = mod
+        """The module that the current pass or body works on; None before the first pass."""
         self.hooks: Any = None
         """The hooks of instruments around the current pass; None before the first pass that has some."""
-        """The module that the current pass or body works on; None before the first pass."""
         self.queue: Iterator[Any] = queue
         """The bodies that have not started; an iterator that knows its length."""
         self.item: AnyPass | str | Run | None = None
@@ -140,6 +140,7 @@ class RunCursor:
     def end(self) -> None:
         """Record the time at which the work of the current pass ends, if it has begun."""
         timed = self.item if isinstance(self.item, Run) else self
+        # A pass that fails in its after hooks has ended before them, and one that fails in `should_run` never began.
         if timed.started and not timed.ended:
             timed.ended = perf_counter()
 
@@ -150,6 +151,7 @@ class RunCursor:
             return self.parent
         if not isinstance(item, Run):
             if not isinstance(item, str):
+                # A hook may keep the run: it takes the times so far with it.
                 item = Run(item.info, self.parent, None, self.module, None, item)
                 item.started, item.ended = self.started, self.ended
             else:
@@ -195,6 +197,7 @@ def note_whereabouts(error: BaseException, run: Run) -> None:
 
     If `run`, or a run beneath it, has added its note before, add nothing.
     """
+    # A pass may catch the error of an inner pass and raise it again. The inner place is the better one.
     for note in getattr(error, "__notes__", ()):
         if isinstance(note, Whereabouts) and any(run in (inner, inner.body_of) for inner in note.run.lineage):
             return
@@ -228,6 +231,7 @@ def current_run() -> Run | None:
 
 def functions_to_come() -> int:
     """Return how many bodies of the pass are queued; 0 outside of an async body."""
+    # The iterator of a list knows how much is left of it, so a fan-out counts nothing for this.
     current = RUN.get()
     return length_hint(current.queue) if isinstance(current, RunCursor) else 0
 
@@ -239,7 +243,10 @@ def current_module() -> object:
 
 
 def standing_cursor() -> RunCursor:
-    """Return a cursor that stays at the current run, for another thread."""
+    """Return a cursor that stays at the current run, for another thread.
+
+    The cursor of the loop may have gone on to the next pass when the thread asks.
+    """
     cursor = RunCursor(None, current_module())
     cursor.item = current_run()
     return cursor

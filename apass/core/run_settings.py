@@ -67,6 +67,7 @@ class RunSettings:
                 if value in (None, False):
                     continue
                 other = owners.setdefault(field.name, instrument)
+                # Any number may be strict. Of two schedules, or two sources of answers, only one can hold.
                 if other is not instrument and field.name != "strict":
                     names = f"{instrument_name(other)!r} and {instrument_name(instrument)!r}"
                     raise TypeError(f"the instruments {names} both set {field.name!r}; remove one of them")

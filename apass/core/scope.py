@@ -69,7 +69,7 @@ class ContextState:
         self.chosen_instruments: tuple[object, ...] = ()
         """The instruments of the user."""
         self.default_instruments: tuple[object, ...] = ()
-        """Those that every context has."""
+        """The instruments of every context, for example of the debug mode."""
         self.settings: Final = settings
         """What the instruments of the user change of the runner."""
         self.answers: AnswerCursor | None = None if settings.answers is None else settings.answers.cursor()
@@ -130,6 +130,7 @@ class Scope(Generic[ContextT]):
         parameters = {"disabled_pass": self.ctx.disabled_pass, "required_pass": self.ctx.required_pass}
         if not any(parameters.values()):
             return
+        # Cheap names first: `load_providers` imports every plug-in.
         known = {*self.passes, *known_names()}
         if not frozenset().union(*parameters.values()) <= known | self.expected:
             load_providers()  # a pass of apass counts as registered before its module is imported

@@ -66,6 +66,7 @@ REQUESTS: Final[RunLocal[list[CacheRequest] | None]] = RunLocal("cache_requests"
 
 def seal(key: str, value: bytes) -> bytes:
     """Return `value` after a digest of key and value, for `unseal`."""
+    # A name may hold surrogates, as names of files do.
     digest = blake2b(key.encode("utf-8", "surrogatepass"), digest_size=SEAL_SIZE, person=b"apass store")
     # The size separates key and value: the key "a" with b"bc" differs from the key "ab" with b"c".
     digest.update(len(value).to_bytes(8, "big"))
@@ -203,6 +204,7 @@ class ModuleResults:
         """Store the added results, beside those that others have stored since."""
         if not self._added:
             return
+        # Taken before the wait, in which other tasks may add more.
         added, self._added = self._added, {}
         changes = {**await self._read(), **added}
         for pass_name in list(changes)[:-MAX_LISTED]:
@@ -217,6 +219,7 @@ class ModuleResults:
 
 
 def _parsed_list(data: bytes) -> dict[str, bool]:
+    # A store is untrusted: another program may have written the value.
     changes = json.loads(data)
     if not isinstance(changes, dict):
         raise TypeError(f"expected a JSON object, got {type(changes).__name__}")
@@ -283,6 +286,7 @@ class FaultTolerantStore:
             _RECORDED.keep(self._store, recorded)
         if key in recorded:
             return
+        # Before the wait, so that concurrent passes record it once.
         recorded.add(key)
         described = parts()
         if described:
@@ -318,6 +322,7 @@ class FaultTolerantStore:
 
     async def get(self, key: str) -> bytes | None:
         """Return the latest value put under `key`, or None, also if the store fails."""
+        # Without the pause, each of a thousand functions would wait for the timeout of a server that is down.
         if monotonic() < self._retry_at:
             return None
         try:

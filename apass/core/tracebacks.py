@@ -25,7 +25,7 @@ _RUNNER: Final = frozenset(
 """The folders and modules between the caller of a pass and its body."""
 
 _EVENT_LOOP: Final = frozenset(("anyio", "asyncio", "concurrent", "contextlib", "outcome", "trio"))
-"""Packages whose frames belong to the runner if the runner has called them."""
+"""Packages whose frames belong to the runner if the runner has called them. The user may call anyio too."""
 
 hidden_in_pytest: Final[Callable[[Any], bool]] = methodcaller("errisinstance", ApassError)
 """The `__tracebackhide__` of modules that raise errors about a mistake in a pass.
@@ -61,6 +61,7 @@ def hide_runner_frames(error: BaseException) -> None:
     pending, seen = [error], set[int]()
     while pending:
         current = pending.pop()
+        # An error may be its own cause, or the context of several members of a group.
         if id(current) in seen:
             continue
         seen.add(id(current))
@@ -72,6 +73,7 @@ def hide_runner_frames(error: BaseException) -> None:
 
 def is_runner_frame(frame: FrameType) -> bool:
     """Return whether a frame belongs to the runner, not to a pass or its caller."""
+    # By module name, not by path: it is the same in a zip file, and for a package that is installed as editable.
     name: str = frame.f_globals.get("__name__", "")
     return name.startswith("apass.") and ".".join(name.split(".", 2)[:2]) in _RUNNER
 
@@ -102,8 +104,7 @@ def _shortened(entry: TracebackType | None, *, is_bug: bool) -> TracebackType | 
             kept.append(current)
     kept += latest if is_bug else latest[-1:]
     for current, following in zip_longest(kept, kept[1:]):
-        if current.tb_next is not following:
-            current.tb_next = following
+        current.tb_next = following
     return kept[0] if kept else None
 
 

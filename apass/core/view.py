@@ -84,6 +84,7 @@ def _block_of(obj: object) -> Block:
     if hasattr(type(obj), "__block__"):
         return cast("Block", described.__block__())
     items = _items(obj)
+    # Before adapters: a dict of outcomes is shown as outcomes, although a dict can be a module.
     kinds = set(map(type, items))
     kind: Any = kinds.pop() if len(kinds) == 1 else None
     if hasattr(kind, "__block_of__"):
@@ -121,6 +122,7 @@ def module_block(mod: Any) -> Block:
     short: list[str] = []
     for name, count in lines.items():
         text = limit_lines(parts[name], limit)
+        # Functions of one line each, such as declarations, are shown without folds.
         if count == 1:
             short.append(text)
             continue

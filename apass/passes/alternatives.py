@@ -18,6 +18,8 @@ __all__ = ["Alternatives"]
 class Alternatives(Combinator[ModT]):
     """Passes that each take the same module, and one of which gives the result.
 
+    For example, `First([Exact(), Fast()])` takes the result of `Fast` only if `Exact` fails.
+
     Failed alternatives are given as a mapping from their index among the enabled ones to the error.
     """
 

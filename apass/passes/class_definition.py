@@ -40,6 +40,9 @@ def set_class_keywords(
 ) -> None:
     """Set attributes of a class of passes from the keywords of its class statement.
 
+    For example, `class Fold(ModulePass[Mod], opt_level=2, required=["InferType"])` sets `info` to
+    `PassInfo(2, "Fold", ["InferType"])`.
+
     Raises:
         PassDefinitionError: if `opt_level` is missing, `info` is set too, or a value is invalid.
 
@@ -71,6 +74,7 @@ def _group_declarations(cls: Any, where: str) -> None:
     for key, value in declared.items():
         if isinstance(value, property):
             raise PassDefinitionError(f"{where} has a property {key!r}; set the attribute in __init__")
+        # The group alone holds it, so that no attribute of the class can differ from it.
         delattr(cls, key)
     options: Any = {key: value for key, value in declared.items() if key in PassOptions.__annotations__}
     declared.update(check_pass_options(where, options))
@@ -342,15 +346,13 @@ def options_of_constructor(pass_: Any) -> dict[str, object]:
 
 def _options_of(pass_: Any) -> dict[str, object]:
     """Return the options that differ from their defaults."""
-    return {
-        field.name: getattr(pass_, field.name)
-        for field in fields(pass_)
-        if field.init and not _is_default(field, getattr(pass_, field.name))
-    }
-
-
-def _is_default(field: Field[Any], value: object) -> bool:
-    return _is_same(value, field.default if field.default_factory is MISSING else field.default_factory())
+    options: dict[str, object] = {}
+    for option in fields(pass_):
+        value = getattr(pass_, option.name)
+        default = option.default if option.default_factory is MISSING else option.default_factory()
+        if option.init and not _is_same(value, default):
+            options[option.name] = value
+    return options
 
 
 def _is_same(value: object, default: object) -> bool:

@@ -23,10 +23,14 @@ _CALL: Final = inspect.signature(functools.partial(cast("Any", Pass).__call__, N
 
 def pass_from_function(base: Any, function: Any, method: str, info: PassInfo, extra: dict[str, Any]) -> Any:
     """Return a pass that calls `function`."""
+
+    def no_options(_self: object) -> object:
+        return None
+
     # A static method rather than a method saves a call frame between the runner and the function.
     members: dict[str, Any] = {
         method: staticmethod(function),
-        "_options": _no_options,
+        "_options": no_options,
         "_code": _code_of(function),
         "__module__": base.__module__,
         "info": info,
@@ -75,6 +79,9 @@ def pass_class_from_class(
         if type(self) is pass_class:
             _attributes(self)["spec"] = _spec_of(info.name, target, args, kwargs)
 
+    def options(self: Any) -> object:
+        return self._given
+
     functools.update_wrapper(__init__, target.__init__)
     if target.__init__ is object.__init__:
         # It claims to take any argument.
@@ -86,7 +93,7 @@ def pass_class_from_class(
         "info": info,
         "__init_subclass__": classmethod(__init_subclass__),
         "__init__": __init__,
-        "_options": _given_options,
+        "_options": options,
         "_code": _code_of_class(target),
         "__getattr__": _attribute_of_instance,
         "__doc__": target.__doc__,
@@ -134,11 +141,6 @@ def _record_arguments(init: Callable[..., None]) -> Callable[..., None]:
     return recording
 
 
-def _no_options(_self: object) -> object:
-    """Return the constructor arguments of a pass made from a function."""
-    return None
-
-
 def _code_of(function: Any) -> Callable[[object], object]:
     """Return the `_code` method of the pass of a function."""
     return lambda _self: _state_of(function)
@@ -160,11 +162,6 @@ def _state_of(function: Any) -> object:
         return function
     kind: Any = function.__class__
     return (kind, object.__getstate__(function))
-
-
-def _given_options(self: Any) -> object:
-    """Return the constructor arguments of a pass made from a class."""
-    return self._given
 
 
 def _attributes(pass_: Any) -> dict[str, Any]:

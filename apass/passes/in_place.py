@@ -69,6 +69,7 @@ class InPlacePass(ModulePass[ModT]):
     def change_copy(self, mod: ModT, ctx: PassContext) -> ModT | Awaitable[ModT]:
         """Return a copy that `transform_in_place` has changed, or else `mod`."""
         draft = take_draft(self)
+        # A hook that keeps the module must not see it change.
         if draft is not None and current_scope().state.hooks.reads_modules:
             draft.forget()
             draft = None

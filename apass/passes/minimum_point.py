@@ -85,6 +85,7 @@ class MinimumPoint(Loop[ModT]):
         with tentative_changes() as changes:
             for rounds in range(1, self.max_rounds + 1):
                 new = await self.run_round(mod, ctx, deadline, rounds)
+                # None if the budget is over.
                 if new is None or new is mod:
                     break
                 before, contents = contents or module_key(mod), module_key(new)

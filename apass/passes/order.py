@@ -29,17 +29,19 @@ _FINDING: Final[RunLocal[bool]] = RunLocal("finding_required", False)
 def check_order(pipeline: Pass[Any]) -> None:
     """Check the order of all passes inside a pipeline.
 
-    A pass that runs after another one must have at least one of that name before it, if a pass of that name runs after
-    it. For a pass that runs before another one, it is the other way round. This holds for each occurrence of the pass,
-    at any depth. A name may belong to a contained pipeline, whose passes then all count. Passes of different branches
-    have no order. A registered pass that another pass requires counts each time it runs.
+    If a pass has `runs_after=["Q"]` and the pipeline contains Q, at least one Q must come first. `runs_before` is the
+    mirror image. For example, `Q,P,Q` is allowed for `runs_after`, and `P,Q` is not.
+
+    This holds for each occurrence of the pass, at any depth. A name may belong to a contained pipeline, whose passes
+    then all count. Passes of different branches have no order. A registered pass that another pass requires counts each
+    time it runs.
 
     Raises:
         PassOrderError: if a pass comes too early or too late, or no order is possible.
 
     """
     # A required pass is created for this check alone. What it requires in turn is part of this check.
-    find = _nothing if _FINDING.get() else cache(_find)
+    find: _Find = (lambda _name: None) if _FINDING.get() else cache(_find)
     occurrences = list(_occurrences(pipeline, (), (), find))
     if not any(pass_.contract.runs_after or pass_.contract.runs_before for _, pass_ in occurrences):
         return
@@ -95,12 +97,8 @@ def _find(name: str) -> Any:
     return None
 
 
-def _nothing(_name: str) -> None:
-    """Return None instead of a required pass."""
-
-
 def _relation(place: _Place, other: _Place) -> str:
-    """Return "before" or "after" for the pass at a place and that at another.
+    """Return whether the pass at a place runs "before" or "after" the pass at another.
 
     Return "" if they have no order.
     """

@@ -81,6 +81,7 @@ class _Contest(Generic[ModT]):
         self.entrants = entrants
         self.mod = mod
         self.ctx = ctx
+        # By index in all of these: one pass may be an alternative twice.
         self.group: TaskGroup = anyio.create_task_group()
         self.finished: dict[int, tuple[Any, ModT]] = {}
         self.failures: dict[int, BaseException] = {}

@@ -211,6 +211,8 @@ def find_recipe(name: str, allow: Collection[str] | None = None) -> "Recipe":
 class Recipe:
     """The construction of a registered pass in separate steps.
 
+    For example, `recipe.make({"times": recipe.read_option("times", "3")}, passes)` makes the `Repeat` of a text.
+
     Callers that report where an error is, such as the pipeline parser, call the steps themselves. Every method raises
     PassDefinitionError if its argument is invalid.
     """

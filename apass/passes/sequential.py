@@ -138,7 +138,7 @@ class Sequential(Pass[ModT]):
             leaves = list(_leaves(members, ctx, scope)) if can_merge else []
             merged = leaves[0].merged_with(leaves[1:]) if len(leaves) > 1 else None
             if merged is not None:
-                # Any error: the passes then run one by one, and the one that fails raises its own.
+                # Any error: the passes then run one by one, and the one that fails raises its own. No hook has seen it.
                 with suppress(Exception):
                     mod = await self._part([merged]).transform(mod, ctx)
                     continue

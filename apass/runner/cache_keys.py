@@ -62,6 +62,7 @@ def key_of(name: str, version: str, state: object, ctx: PassContext, keys: Seque
         keys: the relevant config options; None for all that are set.
 
     """
+    # Without `config_keys` the result may depend on any option, so every option that is set counts.
     config = dict(ctx.config) if keys is None else {config_key(key): ctx.config[key] for key in keys}
     contents = state, ctx.opt_level, config
     plain = _plain_key(contents)

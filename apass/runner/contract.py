@@ -28,6 +28,7 @@ def with_contract(work: Callable[[Any, PassContext], Any], pass_: Any) -> Callab
     """
 
     async def checked(mod: Any, ctx: PassContext) -> Any:
+        # One after the other: the message names the first property that is missing.
         for item in pass_.contract.requires:
             reason = await reason_missing(item, mod, ctx)
             if reason is not None:
@@ -44,6 +45,7 @@ def with_contract(work: Callable[[Any, PassContext], Any], pass_: Any) -> Callab
                 raise PropertyError(f"pass {pass_.info.name!r} ensures {name!r}, but its result lacks it{reason}")
         if pass_.contract.idempotent:
             settled = current_scope().state.settled
+            # Equal passes count as one: a registered pass is created anew for each pass that requires it.
             passes = settled.get(result) or ()
             if pass_ not in passes:
                 settled.keep(result, (*passes, pass_))

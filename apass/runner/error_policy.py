@@ -211,7 +211,7 @@ class Failures:
 
     def __init__(self) -> None:
         self.seen: bool = False
-        """Whether it did: the same work may give another result another time."""
+        """True after a recovery. The result must not be cached: the next attempt may succeed."""
 
 
 _WATCHING: Final[RunLocal[tuple[Failures, ...]]] = RunLocal("failures", ())

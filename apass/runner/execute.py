@@ -37,6 +37,7 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope, cursor: Ru
     cursor.mod = mod
     hooks = None if state.hooks is NO_HOOKS else cursor.hooks or PassHooks(pass_.info, scope, cursor)
     try:
+        # `start` returns True itself unless a hook must be awaited: most hooks are plain.
         if hooks is not None and (may_run := hooks.start(pass_, mod, cursor)) is not True and not await may_run:
             return mod
         # Looked up after the hooks, which may have called `override_instruments`. Most passes need no layer.
@@ -46,6 +47,7 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope, cursor: Ru
             result = layered(pass_, scope, cursor)(mod, scope.ctx)
         if result is not mod:
             kind: type[Any] = type(mod)
+            # Exact types first: `is_awaitable` looks up an attribute of each class, which takes longer.
             if type(result) is _COROUTINE or (type(result) is not kind and is_awaitable(result)):
                 result = await result
             if result is not mod and (
@@ -82,6 +84,7 @@ async def _note_failure(error: BaseException, hooks: PassHooks | None, mod: Any,
     """Record where an error was raised, and call the failure hooks."""
     cursor.end()
     run = cursor.run()
+    # A cancellation has no place: the runner of the cancelled scope catches it, and no user reads its notes.
     if run is not None and not isinstance(error, anyio.get_cancelled_exc_class()):
         note_whereabouts(error, run)
     hide_runner_frames(error)

@@ -101,6 +101,9 @@ async def run_inline(body: Body, batch: FunctionBatch) -> Mapping[str, Any]:
 async def run_concurrently(body: Body, batch: FunctionBatch) -> Mapping[str, Any]:
     """Run an async function on all functions of a batch concurrently.
 
+    For example, 1,000 bodies that await a service run in up to `max_concurrency` workers, and 1,000 bodies that never
+    suspend run in the caller's task, without a task of their own.
+
     The caller is one worker. It starts a second one when a body suspends. Each further worker starts another before its
     own first body, as long as the scheduler has a slot and a function is left. So bodies that never suspend cost no
     task, and a nested fan-out never waits for a slot. Each body runs in contextvars that no other body has written to.

@@ -66,6 +66,9 @@ class Runnable(AnyPass, Protocol[T]):
 def layered(pass_: Runnable[Any], scope: PassScope, cursor: RunCursor, *, is_inner: bool = False) -> Work:
     """Return the work of a pass in the layers that it needs; innermost first.
 
+    For example, a cacheable pass with a contract, in a context with store and deadline, runs as
+    `with_deadline(with_module_cache(with_contract(transform)))`. Most passes run as `transform` alone.
+
     With `is_inner`, the hooks around the work are left out, because they call it.
     """
     ctx, store, hooks = scope.ctx, scope.state.store, scope.state.hooks
@@ -81,6 +84,7 @@ def layered(pass_: Runnable[Any], scope: PassScope, cursor: RunCursor, *, is_inn
     # Outside of the cache: reading a result counts as well.
     if scope.deadline is not None and pass_.runs_as_whole():
         work = with_deadline(work, scope.deadline, f"pass {pass_.info.name!r}")
+    # Outside of the deadline: a step that a cancellation ends is reported too.
     if hooks.steps:
         work = with_step_hooks(work, hooks.steps, cursor)
     if hooks.around and not is_inner:

@@ -175,9 +175,11 @@ class PassHooks:
         calls: list[Call] = []
         for index, hook in hooks.failed:
             instrument = hooks.instruments[index]
+            # By identity, not by index: the instruments after the pass may be others (see `override_instruments`).
             if index < started and not any(instrument is other for other in ended):
                 hook_label = f"run_after_pass_failed of instrument {instrument_name(instrument)!r}"
                 calls.append((hook_label, partial(hook, mod, self._info, error)))
+        # Shielded: after a cancellation, hooks may still await something for the grace of the context.
         is_cancelled = isinstance(error, anyio.get_cancelled_exc_class())
         for failure in await run_shielded(calls, grace=self._scope.ctx.exit_grace, error=error):
             if is_cancelled:

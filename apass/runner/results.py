@@ -26,6 +26,7 @@ def check_module(result: object, info: PassInfo) -> None:
 
 async def carry_analyses(info: PassInfo, preserves: Preserves, mod: Any, result: Any, scope: PassScope) -> None:
     """Carry over the analyses that a pass preserves, for module and functions."""
+    # Two adapters: a pass may return a module of another IR.
     before, after = adapter_for(mod), adapter_for(result)
     old = dict(before.functions(mod))
     changed = [(old[name], new) for name, new in after.functions(result) if name in old and old[name] is not new]
