@@ -195,7 +195,7 @@ class Rounds:
 async def hold_loop() -> None:
     """Hold the event loop in each of its rounds, as a pass does that computes."""
     while True:
-        sleep(0.02)
+        sleep(0.02)  # noqa: ASYNC251  holds the loop on purpose
         await checkpoint()
 
 
