@@ -25,7 +25,7 @@ One iteration of the loop costs as much as several short bodies.
 class LoopScheduler:
     """The slots and the current time slice that the runs in one context share.
 
-    Between runs it is as it was at first; it is no state of any one run.
+    Belongs to no single run. When no pass is running, it is back in its initial state.
     """
 
     __slots__ = ("free", "last_end", "running", "slice", "slice_ends", "waiters")

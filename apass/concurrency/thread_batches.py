@@ -163,7 +163,7 @@ class _Batch(Generic[ItemT, ResultT]):
 
     def __init__(self, requests: list[_Request[ItemT, ResultT]]) -> None:
         self.requests = requests
-        # Of the event loop and the thread, the second to set its flag sees the other's.
+        # The loop and the thread each set a flag, then read the other's. Whichever comes second sees both.
         self.is_handled = False
         self.is_abandoned = False
         self.is_settled = False

@@ -80,7 +80,7 @@ class TimeLimit(Deadline):
 
 
 def earlier(a: Deadline | None, b: Deadline | None) -> Deadline | None:
-    """Return the deadline that ends first; None, no limit, if both are None.
+    """Return the earlier deadline; None if neither is set.
 
     >>> earlier(Deadline(9, ends=9), Deadline(5, ends=5)), earlier(None, None)
     (Deadline(seconds=5, ends=5), None)

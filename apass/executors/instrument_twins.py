@@ -4,15 +4,14 @@ An instrument that observes whole modules in an executor defines `for_worker`. A
 itself, so its hooks are called on a twin, and the records of the twin return to the instrument.
 """
 
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from time import perf_counter, time
 from typing import Any, Protocol, runtime_checkable
 
 from apass.core.instrument import HOOKS, instrument_name
 from apass.core.pass_info import AnyPass
-from apass.core.run import RUN, Run, current_module_name, current_run
+from apass.core.run import Run, RunCursor, current_module_name, current_run
 from apass.errors import PassContextError
 
 __all__ = [
@@ -73,12 +72,13 @@ class Delegates:
         check_portable(originals)
         run = Run(pass_.info, None, module=current_module_name(), pass_=pass_)
         run.started = perf_counter()
-        with _current(run):
+        # A cursor without an item stands for its parent.
+        with RunCursor(run):
             return cls(originals, [original.for_worker() for original in originals], run)
 
     def merge(self, records: Sequence[Any]) -> None:
         """Give each instrument the records of its twin."""
-        with _current(self.run):
+        with RunCursor(self.run):
             for original, record in zip(self.originals, records, strict=True):
                 merge = getattr(original, "merge_records", None)
                 if merge is not None:
@@ -90,7 +90,7 @@ class Delegates:
         `mod` is the module that was sent.
         """
         self.run.ended = perf_counter()
-        with _current(self.run):
+        with RunCursor(self.run):
             for original in self.originals:
                 lost = getattr(original, "worker_lost", None)
                 if lost is not None:
@@ -98,15 +98,6 @@ class Delegates:
                 module_lost = getattr(original, "module_lost", None)
                 if module_lost is not None:
                     module_lost(mod, error)
-
-
-@contextmanager
-def _current(run: Run) -> Generator[None]:
-    token = RUN.set(run)
-    try:
-        yield
-    finally:
-        RUN.reset(token)
 
 
 def remote_run() -> Run:

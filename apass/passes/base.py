@@ -152,6 +152,7 @@ class Pass(Displayed, ABC, Generic[ModT]):
         try:
             if donate or (ctx is not None and ctx is not PassContext.current()):
                 return await self.run(mod, ctx, donate=donate)
+            # Without a call in the usual case: a context is entered.
             scope, caller = SCOPE.get() or current_scope(), RUN.get()
             if isinstance(caller, RunCursor):
                 caller = caller.parent if caller.item is None else caller.run()

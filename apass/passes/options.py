@@ -81,12 +81,12 @@ class PassOptions(TypedDict, total=False):
     idempotent: bool
     """Whether the pass changes nothing in its own result, or in a module that has all properties in `ensures`.
 
-    A Sequential then leaves it out where another pass requires it, and the module is such a one.
+    If another pass requires it and the module already satisfies it, a Sequential skips it.
     """
     runs_after: Iterable[str] | None
-    """Names of passes and pipelines. If the whole pipeline has some of a name, one must come earlier."""
+    """Names of passes and pipelines. If the pipeline contains passes of a name, at least one must come first."""
     runs_before: Iterable[str] | None
-    """Names of passes and pipelines. If the whole pipeline has some of a name, one must come later."""
+    """Names of passes and pipelines. The mirror image of `runs_after`."""
     native: bool
     """Whether the body calls native code, which may end the process; see `Execution.native`."""
     outside: Outside | None

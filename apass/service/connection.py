@@ -82,7 +82,7 @@ class Patience:
         self.note_progress()
 
     def note_progress(self) -> None:
-        """Start anew, because a part of the request had success."""
+        """Reset the retry budget: some bytes were transferred."""
         self._end = anyio.current_time() + self._seconds
         self._failures = 0
 

@@ -164,7 +164,7 @@ class Dispatcher:
         group.start_soon(self.health.run, name="apass watch store")
 
     def add(self, live: LiveJob, model: bytes | None) -> None:
-        """Queue a job, or let it wait for an equal one of its tenant that waits or runs.
+        """Queue a job. If the tenant has an equal job queued or running, attach to it.
 
         Parameters:
             live: the job.

@@ -255,7 +255,7 @@ class SqlJobStore:
         try:
             return cast("JobRecord", await self._writes.run(item))
         except BaseException as error:
-            # Of this task and the thread, the second to set its flag sees that of the other one.
+            # This task and the thread each set a flag, then read the other's. Whichever comes second sees both.
             item.is_cancelled = not isinstance(error, Exception)
             if item.is_cancelled and item.is_stored:
                 self._withdrawn.add(job.id)

@@ -83,7 +83,7 @@ class RecordedAnswer:
         try:
             return codec.loads(self.contents["answer"])
         except (TypeError, ValueError) as error:
-            raise AnswersError(f"{path}, line {self.line}: this is no answer: {error}") from error
+            raise AnswersError(f"{path}, line {self.line}: the answer cannot be read: {error}") from error
 
 
 def read_answers(path: Path) -> dict[str, list[RecordedAnswer]]:
@@ -112,7 +112,7 @@ def read_answers(path: Path) -> dict[str, list[RecordedAnswer]]:
     except OSError as error:
         raise AnswersError(f"cannot read the recorded answers in {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise AnswersError(f"{path} is no file of recorded answers: {error}") from error
+        raise AnswersError(f"{path} is not a file of recorded answers: {error}") from error
     return by_key
 
 

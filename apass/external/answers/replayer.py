@@ -24,10 +24,11 @@ class AnswerReplayer:
 
     It is an instrument: `PassContext(instruments=[AnswerReplayer(folder)])`. Each context begins with the first answer.
 
-    An answer is found by kind and name of what is asked, and by the question. If the same question had several answers,
-    they are given in the order of the file: those that the same pass received for the same function first. After the
-    last one, it is given again. Errors are raised again. If the class of an error is not imported, the error is a
-    HelperError of that name.
+    Answers are looked up by kind, name and question. Repeated questions replay the answers in recorded order; the last
+    one then repeats. Answers that the same pass received for the same function come first. For example, if a pass
+    measured a function twice, its replay receives the two results in that order.
+
+    Recorded errors are raised again. If the class of an error is not imported, the error is a HelperError of that name.
 
     The file may come from a stranger: reading it imports nothing and runs no code.
 

@@ -38,8 +38,8 @@ def to_onnx(
         relay_ir: the module, whose function `main` is exported, or a function.
         params: values of parameters by name; they become initializers instead of inputs.
         name: the name of the graph.
-        opset_version: the version of ONNX's operators, from 7. By default, it is that of the file which the command
-            line has read, or 17, or a later one if an operator needs it.
+        opset_version: the version of ONNX's operators, from 7. Default: the opset of the input file, else 17; raised
+            if an operator needs a later one.
         path: a file to write the model to; weights of more than 2 GB are written beside it.
         output_names: the names of the outputs; by default `output`, or `output_0`, `output_1` and so on.
 
