@@ -8,7 +8,7 @@ __all__ = ["lazy_names"]
 
 
 def lazy_names(
-    package: str, modules: Mapping[str, Sequence[str]], moved: Mapping[str, Sequence[str]] | None = None
+    package: str, modules: Mapping[str, Sequence[str]], elsewhere: Sequence[str] = ()
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a package with lazily imported names.
 
@@ -19,19 +19,21 @@ def lazy_names(
     Parameters:
         package: the `__name__` of the package.
         modules: the names that each module defines. The names of `package` are its modules.
-        moved: the names that are in other packages now, by package; an error says where.
+        elsewhere: other packages and modules. The error for a name that is public in one of them names it.
 
     """
     module_of = {name: module for module, names in modules.items() for name in names}
-    new_package_of = {name: other for other, names in (moved or {}).items() for name in names}
 
     def get(name: str) -> object:
         module = module_of.get(name)
         if module is None:
             message = f"module {package!r} has no attribute {name!r}"
-            if name not in new_package_of:
+            # Python asks for private names, such as `__path__`. They need no look into other packages.
+            candidates = () if name.startswith("_") else elsewhere
+            owner = next((other for other in candidates if name in import_module(other).__all__), None)
+            if owner is None:
                 raise AttributeError(message)
-            message += f"; it is in {new_package_of[name]}: from {new_package_of[name]} import {name}"
+            message += f"; it is in {owner}: from {owner} import {name}"
             # In `from ... import`, Python replaces an AttributeError by an ImportError without this message.
             raise (ImportError if _is_imported() else AttributeError)(message)
         value = import_module(f"{package}.{name}") if module == package else getattr(import_module(module), name)
@@ -47,7 +49,7 @@ def lazy_names(
 
 def _is_imported() -> bool:
     """Return whether the caller of `__getattr__` executes `from ... import ...`."""
-    # Few programs use a name that has moved, and these modules take long to import.
+    # Few programs look for a name in the wrong package, and these modules take long to import.
     from dis import opmap
     from inspect import currentframe
 
