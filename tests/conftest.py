@@ -5,12 +5,14 @@ import gc
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
 
 from apass.concurrency.limits import usable_cores
 from tests.helpers.amounts import load_profiles
+from tests.helpers.distributions import installed
 from tests.helpers.repository import ROOT
 
 BOTH_LOOPS: Final = {
@@ -26,6 +28,13 @@ load_profiles()
 def anyio_backend(request: pytest.FixtureRequest) -> str:
     """Return the event loop of an async test."""
     return str(request.param)
+
+
+@pytest.fixture
+def packages(tmp_path: Path) -> Iterator[Path]:
+    """Yield a folder whose distributions are installed (see `write_distribution`)."""
+    with installed(tmp_path):
+        yield tmp_path
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -72,7 +72,7 @@ class Delegates:
         check_portable(originals)
         run = Run(pass_.info, None, module=current_module_name(), pass_=pass_)
         run.started = perf_counter()
-        # A cursor without an item stands for its parent.
+        # The run of a cursor without an item is its parent.
         with RunCursor(run):
             return cls(originals, [original.for_worker() for original in originals], run)
 

@@ -1,7 +1,6 @@
 """Reading and writing of files by IR plug-ins."""
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from apass.batch.formats import ModelFormat, format_of
 from apass.cli.app import app
 from apass.core.ir_plugin import IRPlugin
 from apass.errors import AdapterError
-from apass.loading.entry_points import all_plugins
+from tests.helpers.distributions import write_distribution
 from tests.helpers.folders import files
 
 
@@ -47,25 +46,18 @@ def test_save_may_write_an_empty_file(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def two_irs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def two_irs(packages: Path) -> None:
     """Install a package with two IRs, whose files have one suffix."""
-    info = tmp_path / "two_irs-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: two-irs\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(
+    points = (
         "[apass.irs]\n.twin = two_irs:A\na:.twin = two_irs:A\nb:.twin = two_irs:B\n[apass.passes]\nb.P = two_irs:P\n"
     )
-    (tmp_path / "two_irs.py").write_text(
+    write_distribution(packages, "two_irs", points)
+    (packages / "two_irs.py").write_text(
         "import apass\nfrom apass.adapters.mapping import ADAPTER\n"
         "A = apass.IRPlugin(adapter=ADAPTER, default_pipeline='a.P')\n"
         "B = apass.IRPlugin(adapter=ADAPTER, load=lambda path: {'f': 'b'})\n"
         "P = apass.module_pass(lambda mod, ctx: {'f': mod['f'] + 'c'}, opt_level=0, name='P')\n"
     )
-    monkeypatch.setattr("sys.path", [str(tmp_path), *sys.path])
-    all_plugins.cache_clear()
-    yield
-    monkeypatch.undo()
-    all_plugins.cache_clear()
 
 
 @pytest.mark.usefixtures("two_irs")

@@ -1,15 +1,13 @@
 """`apass plan`: its output and its error messages."""
 
 import json
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from apass import register_callable, unregister_callable
-from apass.loading.entry_points import all_plugins
 from tests.helpers.command_line import SUFFIXES, apass, program, write_model
+from tests.helpers.distributions import write_distribution
 
 
 def test_plan_prints_the_passes_of_a_pipeline() -> None:
@@ -40,16 +38,9 @@ def test_plan_respects_disabled_and_required_passes() -> None:
 
 
 @pytest.fixture
-def broken_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def broken_package(packages: Path) -> None:
     """Install a package whose extensions cannot be imported."""
-    info = tmp_path / "broken-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[apass.pipeline_extensions]\nbroken = no_such_module:EXTENSIONS\n")
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    all_plugins.cache_clear()
-    yield
-    all_plugins.cache_clear()
+    write_distribution(packages, "broken", "[apass.pipeline_extensions]\nbroken = no_such_module:EXTENSIONS\n")
 
 
 @pytest.mark.usefixtures("broken_package")

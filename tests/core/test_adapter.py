@@ -15,6 +15,7 @@ from apass.adapters.mapping import ADAPTER, DictAdapter
 from apass.core.adapter import adapter_by_name
 from apass.errors import AdapterError
 from apass.loading.entry_points import plugins
+from tests.helpers.distributions import write_distribution
 from tests.helpers.repository import ROOT
 
 pytestmark = pytest.mark.anyio
@@ -142,10 +143,7 @@ ADAPTER = DictAdapter()
 )
 def test_entry_point_matches_class_or_package_name(name: str, expected: list[str], tmp_path: Path) -> None:
     (tmp_path / "my_ir.py").write_text(MY_IR)
-    info = tmp_path / "my_ir-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-ir\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[apass.irs]\n{name} = my_ir:ADAPTER\n")
+    write_distribution(tmp_path, "my_ir", f"[apass.irs]\n{name} = my_ir:ADAPTER\n")
     code = (
         "import apass, my_ir\n"
         "for kind in (my_ir.Program, my_ir.Other):\n"

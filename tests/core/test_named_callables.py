@@ -9,7 +9,7 @@ import pytest
 
 import apass
 from apass.core.named_callables import callable_name, find_callable
-from apass.loading.entry_points import all_plugins
+from tests.helpers.distributions import write_distribution
 
 NOT_CALLABLE: Any = 3
 
@@ -73,17 +73,11 @@ def test_unknown_name_error_suggests_nearest() -> None:
             call("is_lrage")
 
 
-def test_callable_of_a_plug_in_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_callable_of_a_plug_in_is_found(packages: Path) -> None:
     """A plug-in that registers passes may register callables under the same pattern."""
-    (tmp_path / "my_rules.py").write_text("import apass\napass.register_callable('my.is_large', bool)\n")
-    info = tmp_path / "my_rules-1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-rules\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[apass.pass_modules]\nmy.* = my_rules\n")
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    all_plugins.cache_clear()
+    (packages / "my_rules.py").write_text("import apass\napass.register_callable('my.is_large', bool)\n")
+    write_distribution(packages, "my_rules", "[apass.pass_modules]\nmy.* = my_rules\n")
     try:
         assert find_callable("my.is_large") is bool
     finally:
-        all_plugins.cache_clear()
         sys.modules.pop("my_rules", None)

@@ -16,6 +16,7 @@ from apass.instruments.otel import OpenTelemetryInstrument, OpenTelemetryMetrics
 from tests.executors import work
 from tests.helpers.command_line import process, program
 from tests.helpers.crowd import Module
+from tests.helpers.distributions import write_distribution
 from tests.helpers.spans import MetricRecorder, Recorder, attributes
 
 
@@ -195,11 +196,8 @@ BOTH: Final = {**HTTP, "otlp_proto_grpc": "opentelemetry.sdk.metrics.export:InMe
 def test_otlp_exporter_is_chosen_by_protocol(
     tmp_path: Path, entry_points: dict[str, str], variables: dict[str, str], status: int, error: str
 ) -> None:
-    folder = tmp_path / "otlp-1.0.dist-info"
-    folder.mkdir()
-    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: otlp\nVersion: 1.0\n")
     lines = [f"{name} = {value}" for name, value in entry_points.items()]
-    (folder / "entry_points.txt").write_text("\n".join(["[opentelemetry_metrics_exporter]", *lines]))
+    write_distribution(tmp_path, "otlp", "\n".join(["[opentelemetry_metrics_exporter]", *lines]))
     body = f"import os, sys; sys.path.insert(0, {str(tmp_path)!r})\n"
     body += f"os.environ.update({ {'OTEL_METRICS_EXPORTER': 'otlp', **variables}!r})"
     source = program(tmp_path / "m.relay")

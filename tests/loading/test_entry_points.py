@@ -1,8 +1,7 @@
 """Entry points of installed packages."""
 
 import json
-import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
@@ -10,27 +9,11 @@ import pytest
 import apass
 from apass.core.ir_plugin import plugin_for_suffix
 from apass.loading.entry_points import all_plugins
-
-
-def install(folder: Path, name: str, version: str, points: str) -> None:
-    """Write the metadata of a distribution."""
-    info = folder / f"{name}-{version}.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    (info / "entry_points.txt").write_text(points)
-
-
-@pytest.fixture
-def packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
-    """Yield a folder for distributions, at the start of `sys.path`."""
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    all_plugins.cache_clear()
-    yield tmp_path
-    all_plugins.cache_clear()
+from tests.helpers.distributions import installed, write_distribution
 
 
 def test_import_reads_no_description_of_a_package(packages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install(packages, "first", "1.0", "[apass.passes]\nmy.Tune = json:loads\n")
+    write_distribution(packages, "first", "[apass.passes]\nmy.Tune = json:loads\n")
     offer = all_plugins()["apass.passes"]["my.Tune"]
 
     def metadata(_distribution: object) -> None:
@@ -54,9 +37,7 @@ def test_import_reads_no_description_of_a_package(packages: Path, monkeypatch: p
     ],
 )
 def test_requirements_of_extra_replace_the_import(packages: Path, requirement: str, *, is_imported: bool) -> None:
-    install(packages, "toy", "1.0", "[apass.irs]\n.toy = toy.folder.plugin:PLUGIN\n")
-    with (packages / "toy-1.0.dist-info" / "METADATA").open("a") as metadata:
-        metadata.write(f"Requires-Dist: {requirement}\n")
+    write_distribution(packages, "toy", "[apass.irs]\n.toy = toy.folder.plugin:PLUGIN\n", requires=requirement)
     offer = all_plugins()["apass.irs"][".toy"]
     if is_imported:
         with pytest.raises(apass.errors.PluginError, match=r"No module named 'toy'"):
@@ -66,8 +47,8 @@ def test_requirements_of_extra_replace_the_import(packages: Path, requirement: s
 
 
 def test_name_of_two_packages_is_an_error(packages: Path) -> None:
-    install(packages, "first", "1.0", "[apass.passes]\nmy.Tune = json:loads\nmy.Other = json:loads\n")
-    install(packages, "second", "2.1", "[apass.passes]\nmy.Tune = json:dumps\n")
+    write_distribution(packages, "first", "[apass.passes]\nmy.Tune = json:loads\nmy.Other = json:loads\n")
+    write_distribution(packages, "second", "[apass.passes]\nmy.Tune = json:dumps\n", version="2.1")
     message = (
         "the packages first 1.0 and second 2.1 both declare 'my.Tune' in the entry point group 'apass.passes'; "
         "uninstall all but one of them"
@@ -80,13 +61,12 @@ def test_name_of_two_packages_is_an_error(packages: Path) -> None:
     assert set(apass.pass_options("my.Other"))
 
 
-def test_package_installed_twice_is_no_conflict(packages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_package_installed_twice_is_no_conflict(packages: Path) -> None:
     folders = [packages / "user", packages / "system"]
     for folder in folders:
-        install(folder, "first", "1.0", "[apass.passes]\nmy.Tune = json:loads\n")
-    monkeypatch.setattr(sys, "path", [*map(str, folders), *sys.path])
-    all_plugins.cache_clear()
-    assert set(apass.pass_options("my.Tune"))
+        write_distribution(folder, "first", "[apass.passes]\nmy.Tune = json:loads\n")
+    with installed(*folders):
+        assert set(apass.pass_options("my.Tune"))
 
 
 BROKEN = """[apass.irs]
@@ -105,7 +85,7 @@ MESSAGE = (
 @pytest.fixture
 def broken(packages: Path) -> None:
     """Install a package whose modules cannot be imported."""
-    install(packages, "broken", "1.0", BROKEN)
+    write_distribution(packages, "broken", BROKEN)
 
 
 @pytest.mark.usefixtures("broken")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.distributions import write_distribution
 from tests.helpers.repository import ROOT
 
 pytestmark = pytest.mark.process
@@ -31,16 +32,15 @@ def installed(tmp_path: Path) -> Path:
         "def Both(mod, ctx):\n"
         "    return mod\n"
     )
-    info = tmp_path / "plugin-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(
+    write_distribution(
+        tmp_path,
+        "plugin",
         "[apass.passes]\n"
         "plugin.Step = plugin:Step\n"
         "plugin.Made = plugin:make\n"
         "plugin.Object = plugin:step\n"
         "plugin.Missing = plugin:missing\n"
-        "plugin.Both = plugin:Both\n"
+        "plugin.Both = plugin:Both\n",
     )
     return tmp_path
 

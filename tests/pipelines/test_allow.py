@@ -10,7 +10,7 @@ import pytest
 import apass
 from apass import parse_pipeline
 from apass.errors import PassNotAllowedError
-from apass.loading.entry_points import all_plugins
+from tests.helpers.distributions import write_distribution
 from tests.helpers.pipeline_text import registered
 
 
@@ -63,19 +63,11 @@ def test_invalid_allow_list_raises(allow: Any) -> None:
         parse_pipeline("Tune", allow=allow)
 
 
-def test_rejected_pass_imports_no_plug_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    info = tmp_path / "hostile-1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: hostile\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[apass.passes]\nhostile = hostile:go\n")
-    (tmp_path / "hostile.py").write_text("raise RuntimeError('imported')")
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    all_plugins.cache_clear()
-    try:
-        with pytest.raises(PassNotAllowedError, match=r"^the pass 'hostile' is not allowed"):
-            parse_pipeline("hostile", allow=["Tune"])
-    finally:
-        all_plugins.cache_clear()
+def test_rejected_pass_imports_no_plug_in(packages: Path) -> None:
+    write_distribution(packages, "hostile", "[apass.passes]\nhostile = hostile:go\n")
+    (packages / "hostile.py").write_text("raise RuntimeError('imported')")
+    with pytest.raises(PassNotAllowedError, match=r"^the pass 'hostile' is not allowed"):
+        parse_pipeline("hostile", allow=["Tune"])
 
 
 @pytest.mark.parametrize(

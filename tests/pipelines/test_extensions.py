@@ -13,8 +13,8 @@ from apass import PassContext, Sequential, extend_pipeline, get_pass, optimize_a
 from apass.core import pipeline_extensions
 from apass.errors import JournalError, PassDefinitionError, PassRegistrationError, PluginError, UnknownPassError
 from apass.executors.pickling import dumps, loads
-from apass.loading.entry_points import all_plugins
 from apass.stores import MemoryStore
+from tests.helpers.distributions import write_distribution
 
 Module = dict[str, str]
 FILE = str(Path(__file__).relative_to(Path.cwd())) if Path(__file__).is_relative_to(Path.cwd()) else __file__
@@ -301,21 +301,9 @@ def test_extension_rejects_wrong_arguments(arguments: Any) -> None:
         apass.plugins.PipelineExtension(*arguments)
 
 
-@pytest.fixture
-def packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
-    """Yield a folder for distributions, at the start of `sys.path`."""
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    all_plugins.cache_clear()
-    yield tmp_path
-    all_plugins.cache_clear()
-
-
 def install(folder: Path, package: str, code: str, point: str = "") -> None:
     """Write a distribution whose module has `EXTENSIONS`."""
-    info = folder / f"{package}-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[apass.pipeline_extensions]\n{point or package} = {package}:EXTENSIONS\n")
+    write_distribution(folder, package, f"[apass.pipeline_extensions]\n{point or package} = {package}:EXTENSIONS\n")
     (folder / f"{package}.py").write_text(f"from apass.plugins import PipelineExtension as E\nEXTENSIONS = {code}\n")
 
 

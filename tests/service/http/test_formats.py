@@ -1,14 +1,12 @@
 """Formats of models that the server cannot read or write."""
 
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from apass.loading.entry_points import all_plugins
 from apass.service import InvalidJobError, Optimizer
 from apass.service.job_formats import JobFormats
+from tests.helpers.distributions import write_distribution
 from tests.helpers.http_servers import served
 from tests.helpers.rows import row
 from tests.service.http.models import IDENTITY, RELU, Params
@@ -22,25 +20,16 @@ raise MissingExtraError("models of toys need toylib: pip install 'toys[toy]'")
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def package(packages: Path) -> None:
     """Install a package with an IR, without the library of its extra."""
-    info = tmp_path / "toys-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(
-        "Metadata-Version: 2.1\nName: toys\nVersion: 1.0\nRequires-Dist: toylib; extra == 'toy'\n"
-    )
-    (info / "entry_points.txt").write_text(
+    points = (
         "[apass.irs]\n.toy = toys.toy.plugin:PLUGIN\n"
         "[apass.model_conversions]\n.onnx-to-.toy = toys.toy.plugin:FROM_ONNX\n"
     )
-    folder = tmp_path / "toys" / "toy"
+    write_distribution(packages, "toys", points, requires="toylib; extra == 'toy'")
+    folder = packages / "toys" / "toy"
     folder.mkdir(parents=True)
     (folder / "plugin.py").write_text(PLUGIN)
-    monkeypatch.setattr("sys.path", [str(tmp_path), *sys.path])
-    all_plugins.cache_clear()
-    yield
-    monkeypatch.undo()
-    all_plugins.cache_clear()
 
 
 @pytest.mark.usefixtures("package")
