@@ -113,8 +113,8 @@ class Debugger:
 
 async def _poll() -> None:
     """Let the application run for a moment."""
-    # Not `pilot.pause()`: it sends a callback to each widget, and waits 30 s for the one of a widget that is removed
-    # meanwhile, as those of a pause are while modules run.
+    # Not `pilot.pause()`: it waits for a reply of each widget, for up to 30 s. A widget that is removed meanwhile, for
+    # example because a pause ends, does not reply.
     await anyio.sleep(0.005)
 
 

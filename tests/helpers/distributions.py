@@ -33,8 +33,10 @@ def write_distribution(folder: Path, name: str, points: str, *, version: str = "
 @contextmanager
 def installed(*folders: Path) -> Generator[None]:
     """Use the distributions in some folders within the block."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "path", [*map(str, folders), *sys.path])
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "path", [*map(str, folders), *sys.path])
+            all_plugins.cache_clear()
+            yield
+    finally:
         all_plugins.cache_clear()
-        yield
-    all_plugins.cache_clear()

@@ -21,8 +21,8 @@ PHASES = ("should_run", "run_before_pass", "run_after_pass", "run_after_pass_fai
 KINDS = ("plain", "async", "fails")
 
 
-class Told(ObservingInstrument):
-    """Writes its calls down; each hook is plain, async, or fails."""
+class Recorder(ObservingInstrument):
+    """Records its calls; each hook is plain, async, or fails."""
 
     def __init__(self, name: str, kinds: dict[str, str], log: list[str]) -> None:
         self.name = name
@@ -30,7 +30,7 @@ class Told(ObservingInstrument):
         self.log = log
 
     def call(self, hook: str, result: object = None) -> Any:
-        """Write down a call, and return the result."""
+        """Record a call, and return the result."""
         self.log.append(f"{self.name}.{hook}")
         kind = self.kinds.get(hook, "plain")
         if kind == "fails":
@@ -74,7 +74,7 @@ def trace(kinds: list[dict[str, str]], *more: object, body_fails: bool = False, 
         return mod
 
     pass_: apass.Pass[Module] = apass.Sequential([Body, Body]) if in_pipeline else Body
-    instruments = [Told(name, kind, log) for name, kind in zip("abc", kinds, strict=False)]
+    instruments = [Recorder(name, kind, log) for name, kind in zip("abc", kinds, strict=False)]
     try:
         apass.run(pass_, {"f": 1}, context=PassContext(instruments=[*instruments, *more]))
     except ValueError as error:
@@ -100,9 +100,9 @@ def test_failure_hooks_follow_the_start() -> None:
         "run_after_pass": ["c.run_after_pass_failed"],
         "should_run": [],
     }
-    for hook, told in cases.items():
+    for hook, expected in cases.items():
         found = trace([{}, {hook: "fails"}, {}])
-        assert [call for call in found if call.endswith("failed")] == told, hook
+        assert [call for call in found if call.endswith("failed")] == expected, hook
         assert found[-1] == f"b.{hook}, []", hook
     found = trace([{}, {}], body_fails=True)
     assert found[-3:] == ["a.run_after_pass_failed", "b.run_after_pass_failed", "body, []"]
@@ -131,7 +131,7 @@ async def test_instruments_of_a_pass_see_its_end_only() -> None:
 
     @apass.module_pass(opt_level=0)
     async def Choose(mod: Module, ctx: PassContext) -> Module:
-        await ctx.override_instruments([Told("a", {}, log), Clock()])
+        await ctx.override_instruments([Recorder("a", {}, log), Clock()])
         return mod
 
     async with PassContext():
@@ -144,7 +144,7 @@ LOG: list[str] = []
 
 @apass.register_property("execute.any")
 def has_any(mod: Module) -> bool:
-    """Return True, and write the check down."""
+    """Record the check, and return True."""
     LOG.append(f"check {mod}")
     return True
 
@@ -175,7 +175,7 @@ async def test_layers_are_in_order() -> None:
     store = MemoryStore()
     LOG.clear()
     for _ in range(2):
-        async with PassContext(instruments=[Told("a", {}, LOG)], store=store):
+        async with PassContext(instruments=[Recorder("a", {}, LOG)], store=store):
             assert await Add()({"f": 1}) == {"f": 2}
     hooks_before, hooks_after = ["a.should_run", "a.run_before_pass"], ["a.run_after_pass"]
     first = ["open", *hooks_before, "check {'f': 1}", "body", *hooks_after, "close"]
