@@ -9,7 +9,7 @@ from inspect import unwrap
 from itertools import chain
 from reprlib import repr as shortened
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Unpack, cast, dataclass_transform
+from typing import Any, Final, Generic, NoReturn, Unpack, cast, dataclass_transform
 from weakref import WeakKeyDictionary
 
 from apass.concurrency.coroutines import is_async
@@ -129,13 +129,6 @@ class Pass(Displayed, ABC, Generic[ModT]):
 
     def __setattr__(self, name: str, value: object) -> None:
         set_declared(self, name, value)
-
-    # With it, type checkers would accept any attribute.
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> NoReturn:
-            hint = f"; it is in `{GROUP_OF[name]}`: pass_.{GROUP_OF[name]}.{name}" if name in GROUP_OF else ""
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
     async def __call__(self, mod: ModT, ctx: PassContext | None = None, *, donate: bool = False) -> ModT:
         """Run the pass on `mod` in the current `PassContext`, and return the new module.
@@ -417,6 +410,16 @@ class Pass(Displayed, ABC, Generic[ModT]):
     def __hash__(self) -> int:
         return id(self) if self.spec is None else hash(self.spec[0])
 
+
+def _missing(pass_: object, name: str) -> NoReturn:
+    """Raise AttributeError, with the place of what is declared."""
+    hint = f"; it is in `{GROUP_OF[name]}`: pass_.{GROUP_OF[name]}.{name}" if name in GROUP_OF else ""
+    raise AttributeError(f"{type(pass_).__name__!r} object has no attribute {name!r}{hint}")
+
+
+# Not in the class, where type checkers would accept any attribute because of it. `TYPE_CHECKING` would hide it from
+# them, but hides imports from the test of layers as well.
+cast("Any", Pass).__getattr__ = _missing
 
 never_modules(Pass, "a pass")
 
