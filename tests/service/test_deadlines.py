@@ -28,14 +28,14 @@ async def test_deadline_ends_queued_job() -> None:
     assert len(gate.started) == 1
 
 
-async def test_deadline_ends_running_job() -> None:
+async def test_deadline_ends_running_job(idle_clock: None) -> None:
     gate = Gate()
     async with Optimizer({"gate": gate.wait}) as optimizer:
-        job = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN, deadline=0.02)
+        job = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN, deadline=20)
         with pytest.raises(JobFailedError, match="BudgetExceededError") as caught:
             await job.result()
     assert caught.value.failure.pass_name == "Gate"
-    assert caught.value.failure.message == "the job did not end within 0.02 s, its deadline; pass 'Gate' was running"
+    assert caught.value.failure.message == "the job did not end within 20 s, its deadline; pass 'Gate' was running"
     assert gate.cancelled == 1
 
 
@@ -55,11 +55,26 @@ async def test_default_deadline_is_that_of_limits() -> None:
 async def test_job_with_later_deadline_is_computed_alone() -> None:
     gate = Gate()
     async with Optimizer({"gate": gate.wait}) as optimizer:
-        short = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN, deadline=0.05)
+        # So long that none ends during the test.
+        short = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN, deadline=1000)
         await reached(short, "started")
-        shorter = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN, deadline=0.01)
+        shorter = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN, deadline=500)
         longer = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN)
-        also_longer = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN, deadline=100)
+        also_longer = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN, deadline=2000)
+        await reached(longer, "started")
+        gate.opened.set()
+        for job in (short, shorter, longer, also_longer):
+            assert await job.result() == {"f": 1, "passed": 1}
+    assert len(gate.started) == 2
+
+
+async def test_deadline_ends_its_own_job_among_equal_ones() -> None:
+    gate = Gate()
+    async with Optimizer({"gate": gate.wait}) as optimizer:
+        short, shorter, longer, also_longer = [
+            await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN, deadline=seconds)
+            for seconds in (0.05, 0.01, None, 100)
+        ]
         await reached(longer, "started")
         for job in (shorter, short):
             with pytest.raises(JobFailedError, match="BudgetExceededError"):
@@ -67,7 +82,6 @@ async def test_job_with_later_deadline_is_computed_alone() -> None:
         gate.opened.set()
         for job in (longer, also_longer):
             assert await job.result() == {"f": 1, "passed": 1}
-    assert len(gate.started) == 2
 
 
 async def test_queued_equal_jobs_keep_own_deadlines() -> None:
