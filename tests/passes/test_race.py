@@ -503,7 +503,7 @@ async def test_unrequested_cancellation_counts_as_a_failure() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("kind", ["function", "module"])
-async def test_deadline_within_race_is_one_error(kind: str) -> None:
+async def test_deadline_within_race_is_one_error(kind: str, idle_clock: None) -> None:
     async def wait(func: Any, mod: Any, ctx: Any) -> Any:
         await anyio.sleep_forever()
 
@@ -511,7 +511,7 @@ async def test_deadline_within_race_is_one_error(kind: str) -> None:
         await anyio.sleep_forever()
 
     late = function_pass_of(wait) if kind == "function" else module_pass_of(wait_for_module)
-    async with PassContext(deadline=0.01):
+    async with PassContext(deadline=10):
         with pytest.raises(apass.errors.BudgetExceededError, match=r"pass 'P' ran out of the budget"):
             await Race([late, late])({"f": 1})
 

@@ -85,27 +85,24 @@ async def test_pass_returning_none_raises_and_is_not_cached() -> None:
     assert (await store.info()).entries == 0
 
 
-async def test_cached_pass_is_cancelled_when_budget_ends() -> None:
+async def test_cached_pass_is_cancelled_when_budget_ends(idle_clock: None) -> None:
     @module_pass(opt_level=0, cacheable=True)
     async def Hang(mod: Module, ctx: PassContext) -> Module:
         await anyio.sleep_forever()
         return mod
 
-    with (
-        anyio.fail_after(60),
-        pytest.raises(apass.errors.BudgetExceededError, match="pass 'Hang' ran out of the budget"),
-    ):
-        async with PassContext(store=MemoryStore(), deadline=0.05):
+    with pytest.raises(apass.errors.BudgetExceededError, match="pass 'Hang' ran out of the budget"):
+        async with PassContext(store=MemoryStore(), deadline=10):
             await Hang({"f": 1})
 
 
-async def test_cached_pipeline_is_not_cancelled_as_whole() -> None:
+async def test_cached_pipeline_is_not_cancelled_as_whole(idle_clock: None) -> None:
     @function_pass(opt_level=0, cacheable=True, on_error="keep")
     async def Hang(func: int, mod: Module, ctx: PassContext) -> int:
         await anyio.sleep_forever()
         return func
 
-    async with PassContext(store=MemoryStore(), deadline=0.05):
+    async with PassContext(store=MemoryStore(), deadline=10):
         assert await apass.Sequential([Hang])({"f": 1}) == {"f": 1}
 
 
