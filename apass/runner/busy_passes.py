@@ -58,7 +58,7 @@ class BusyPasses:
         self._limit = limit
         signal.signal(signal.SIGALRM, self._look)
         if limit is not None:
-            signal.setitimer(signal.ITIMER_REAL, limit)
+            _start_timer(limit)
         try:
             yield
         finally:
@@ -70,7 +70,7 @@ class BusyPasses:
         """End the passes that run and do not suspend soon; called by a signal handler."""
         if self._is_handler():
             self._is_interrupted = True
-            signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+            _start_timer(PATIENCE)
 
     def _is_handler(self) -> bool:
         # Each access to `self._look` makes another object.
@@ -83,7 +83,7 @@ class BusyPasses:
         is_body = run is not None and frame is not None and _is_body(frame)
         deadline = current_scope().deadline if is_body else None
         left = None if deadline is None else deadline.left()
-        signal.setitimer(signal.ITIMER_REAL, self._next_look(left, is_body=is_body))
+        _start_timer(self._next_look(left, is_body=is_body))
         if run is None or not is_body:
             return
         subject = f"pass {run.info.name!r}" if run.function is None else f"the body of pass {run.info.name!r}"
@@ -100,6 +100,13 @@ class BusyPasses:
         if self._is_interrupted or self._limit is None or (is_body and not left):
             return INTERVAL
         return max(INTERVAL, left or self._limit / 4)
+
+
+def _start_timer(seconds: float) -> None:
+    """Send the signal after so many seconds, and again until it is handled."""
+    # After Ctrl-Z and `fg`, another thread may receive the signal. CPython then leaves a busy main thread unaware of
+    # it (3.11, `_PyEval_SignalReceived`). Each handled signal starts the timer anew, so that usually there is one.
+    signal.setitimer(signal.ITIMER_REAL, seconds, INTERVAL)
 
 
 def running_code() -> Iterator[str]:

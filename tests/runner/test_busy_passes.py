@@ -45,16 +45,39 @@ def is_default() -> bool:
     return signal.getsignal(signal.SIGALRM) is signal.SIG_DFL and signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
-async def test_busy_body_fails_at_its_line() -> None:
-    with BusyPasses().watched(0.05), limited_to(TimeLimit.from_now(0.05)):
-        with pytest.raises(PassTimeoutError, match=r"the body of pass 'Busy' took longer than .*, 0\.05 s") as caught:
-            await Sequential([Busy])({"f": 1, "g": 0})
+async def test_busy_body_fails_at_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    limit, left = TimeLimit(0.05, ends=1000.0), 30.0
+    monkeypatch.setattr("apass.core.deadline.monotonic", lambda: limit.ends - left)
+
+    @function_pass(opt_level=0)
+    def Late(func: int, mod: Module, ctx: PassContext) -> int:
+        nonlocal left
+        # The time passes in the second body, however long the machine has stalled before.
+        left = 0.0 if func == 0 else left
+        while func == 0:
+            pass
+        return func
+
+    with BusyPasses().watched(0.05), limited_to(limit):
+        with pytest.raises(PassTimeoutError, match=r"the body of pass 'Late' took longer than .*, 0\.05 s") as caught:
+            await Sequential([Late])({"f": 1, "g": 0})
         assert not is_default()
-    assert caught.value.__notes__ == ["in pass 'sequential > Busy', function 'g'"]
+    assert caught.value.__notes__ == ["in pass 'sequential > Late', function 'g'"]
     place = place_of_error(caught.value)
     assert place is not None
     assert place.file == __file__
     assert is_default()
+
+
+async def test_lost_signal_is_followed_by_another() -> None:
+    def lose(_number: int, _frame: Any) -> None:
+        """Do nothing instead of the first look."""
+        signal.signal(signal.SIGALRM, look)
+
+    with BusyPasses().watched(0.05), limited_to(TimeLimit.from_now(0.05)):
+        look = signal.signal(signal.SIGALRM, lose)
+        with pytest.raises(PassTimeoutError, match="pass 'Busy' took longer"):
+            await Sequential([Busy])({"g": 0})
 
 
 async def test_interrupted_busy_body_fails(monkeypatch: pytest.MonkeyPatch) -> None:
