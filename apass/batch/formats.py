@@ -18,6 +18,7 @@ from anyio import CapacityLimiter
 
 from apass.core.ir_plugin import (
     Comparison,
+    GivenInputs,
     IRPlugin,
     Measures,
     checked_plugin,
@@ -187,14 +188,16 @@ class ModelFormat:
         plugin = plugin_for(mod)
         return plugin if suffix is None else _writer(plugin, suffix)
 
-    async def compare_outputs(self, before: Any, after: Any, workers: CapacityLimiter) -> Comparison:
+    async def compare_outputs(
+        self, before: Any, after: Any, workers: CapacityLimiter, given: GivenInputs | None = None
+    ) -> Comparison:
         """Run both models on the same inputs, and compare their outputs.
 
         `workers` limits the threads that call a plain function of the plug-in.
         """
         if self._plugin_of(after) is not self.plugin:
-            return Comparison(False, "outputs not compared: the pipeline converts the model to another IR")
-        return await compare_outputs(self.plugin, before, after, workers)
+            return Comparison.unverified("the pipeline converts the model to another IR")
+        return await compare_outputs(self.plugin, before, after, workers, given=given)
 
     async def measure(self, mods: Sequence[Any]) -> Sequence[Measures]:
         """Return the measures of models that have the inputs of the first of their IR.

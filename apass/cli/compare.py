@@ -2,6 +2,7 @@
 
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -14,8 +15,10 @@ from apass.batch.execution import module_runner
 from apass.batch.formats import Measures, ModelFormat, format_of, suffixes
 from apass.cli.errors import failure_text
 from apass.cli.inputs import Job, find_models, plan_jobs
+from apass.cli.optimize import NotComparedError
 from apass.cli.planning import pipeline_text, read_pipeline
 from apass.cli.terminal import safe_markup, safe_name
+from apass.cli.verification import Verification
 from apass.core.executor import Executor
 from apass.core.run import enter_module
 from apass.errors import InputError, PassCancelledError
@@ -28,7 +31,6 @@ __all__ = ["ComparisonDisplay", "ComparisonPlan", "ModelResult", "Row", "compare
 ORIGINAL: Final = "(original)"
 """The name of the row of the model as it was read."""
 
-_EQUAL: Final = ("unchanged", "equal", "wrong alike")
 """How the outcome of equal outputs begins; `wrong alike` is an error of the evaluator."""
 
 _UNLIMITED_WIDTH: Final = 10_000
@@ -59,8 +61,8 @@ class Row:
     """Size and latency; None if the format has none."""
     outputs: str = ""
     """The result of comparing the outputs with those of the original."""
-    changed: bool = False
-    """Whether the outputs differ."""
+    changed: bool | None = False
+    """Whether the outputs differ; None if they could not be compared."""
     error: Exception | None = None
     """The reason of a failure."""
 
@@ -102,6 +104,7 @@ async def compare_pipelines(
     executor: Executor | None,
     timeout: float | None,
     limit: int,
+    verification: Verification,
     on_result: Callable[[ModelResult], None],
 ) -> None:
     """Run each pipeline on each model, at most `limit` models at a time.
@@ -113,7 +116,7 @@ async def compare_pipelines(
 
     async def run(job: Job) -> None:
         try:
-            work = _ModelRun(job, plan, workers, executor, timeout)
+            work = _ModelRun(job, plan, workers, executor, timeout, verification)
             result = await work.result()
         finally:
             slots.release_on_behalf_of(job)
@@ -136,7 +139,9 @@ class _ModelRun:
         workers: anyio.CapacityLimiter,
         executor: Executor | None,
         timeout: float | None,
+        verification: Verification,
     ) -> None:
+        self.verification = verification
         self.job = job
         self.plan = plan
         self.format = plan.formats[job.suffix]
@@ -178,7 +183,9 @@ class _ModelRun:
                 self.original = await self._load()
             elif result is self.original:
                 return Row(text, self.format.size(result), None, "unchanged"), result
-            comparison = await self.format.compare_outputs(self.original, result, self.workers)
+            comparison = await self.format.compare_outputs(
+                self.original, result, self.workers, self.verification.inputs
+            )
         except Exception as error:
             return Row(text, error=error), None
         except anyio.get_cancelled_exc_class() as cancellation:
@@ -188,6 +195,8 @@ class _ModelRun:
             failure = PassCancelledError("the pass awaited something that was cancelled outside the run")
             failure.__cause__ = cancellation
             return Row(text, error=failure), None
+        if comparison.changed is None and self.verification.is_required:
+            return Row(text, error=NotComparedError(comparison.text)), None
         row = Row(text, self.format.size(result), None, comparison.text.removeprefix("outputs "), comparison.changed)
         return row, result
 
@@ -246,7 +255,7 @@ class ComparisonDisplay:
                     title="outputs",
                     cells=[_outcome(row) for row in rows],
                     smallest=max(len(_outcome(row).partition(":")[0]) for row in rows),
-                    style=lambda index: "red" if rows[index].error or rows[index].changed else "green",
+                    style=lambda index: _style(rows[index]),
                 ),
             ]
             self._print_table(self._pipelines_column([row.pipeline for row in rows]), columns)
@@ -291,6 +300,12 @@ def _milliseconds(measures: Measures | None) -> str:
     return "" if measures is None or measures.latency is None else f"{measures.latency * 1e3:.3f} ms"
 
 
+def _style(row: Row) -> str:
+    if row.error is not None or row.changed:
+        return "red"
+    return "yellow" if row.changed is None else "green"
+
+
 def _outcome(row: Row) -> str:
     return printable(row.outputs) if row.error is None else f"failed: {type(row.error).__name__}"
 
@@ -319,8 +334,6 @@ def _mean_ratio(pairs: Sequence[tuple[Row, Row]]) -> str:
 def _counts(pairs: Sequence[tuple[Row, Row]]) -> str:
     rows = [row for _, row in pairs]
     failed = sum(row.error is not None for row in rows)
-    changed = sum(row.changed for row in rows)
-    equal = sum(row.error is None and row.outputs.startswith(_EQUAL) for row in rows)
-    unknown = len(rows) - failed - changed - equal
-    counts = {"equal": equal, "different": changed, "unknown": unknown, "failed": failed}
+    states = Counter(row.changed for row in rows if row.error is None)
+    counts = {"equal": states[False], "changed": states[True], "not verified": states[None], "failed": failed}
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count)

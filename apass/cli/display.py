@@ -20,7 +20,7 @@ from apass.cli.instruments import RunObserver
 from apass.cli.optimize import JobResult
 from apass.cli.output_files import OutputError
 from apass.cli.panels import OUTPUT
-from apass.cli.terminal import Color, ColorOption, OutputFormat, print_error, safe_markup
+from apass.cli.terminal import Color, ColorOption, OutputFormat, print_error, safe_markup, safe_name
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.errors import InputError
 from apass.instruments.support.table_layout import Column, fitted_table, keep_ends
@@ -203,6 +203,10 @@ class Reporter:
             self._out.print(f"[dim]{text}[/]")
         if diagnostics.diagnostics:
             self.show(self._renamed(diagnostics.rendered()))
+        for result in rows:
+            if result.is_unverified:
+                text = f"{safe_name(result.job.name)}: {safe_markup(result.remark)}"
+                self._out.print(f"[yellow]{text}[/]", soft_wrap=True)
         for failed in self.failures:
             assert failed.error is not None
             text = failure_text(failed.job.name, failed.error, has_traceback=is_verbose)
@@ -254,7 +258,7 @@ def _table(results: Sequence[JobResult], width: int, has_all_passes: bool) -> Te
             title="result",
             cells=outcomes,
             smallest=status,
-            style=lambda row: "green" if results[row].error is None else "red",
+            style=lambda row: _style(results[row]),
         ),
     ]
     passes = [_passes(result, has_all_passes) for result in results]
@@ -265,9 +269,17 @@ def _table(results: Sequence[JobResult], width: int, has_all_passes: bool) -> Te
     return fitted_table(model, columns, width, drop=drop, padding=padding)
 
 
+def _style(result: JobResult) -> str:
+    if result.error is not None:
+        return "red"
+    return "yellow" if result.is_unverified else "green"
+
+
 def _outcome(result: JobResult) -> str:
     if result.error is not None:
         return printable(kind_of(result.error))
+    if result.is_unverified:
+        return "not verified"
     count = sum(result.cached.values())
     cached = f"{count} cached" if count else ""
     return " ".join(("ok", ", ".join(filter(None, (printable(result.remark), cached))))).rstrip()

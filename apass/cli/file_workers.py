@@ -160,9 +160,7 @@ async def _optimize_batch(work: FileWork, mark: str, jobs: Sequence[Job]) -> _Re
     _remove_parts(jobs, mark)
     with marked_parts(mark):
         async with store or nullcontext(), ctx if store is not None else nullcontext():
-            await optimize_files(
-                jobs, work.treatment_of, limit=work.limit, verify=False, on_phase=_ignore, on_result=results.append
-            )
+            await optimize_files(jobs, work.treatment_of, limit=work.limit, on_phase=_ignore, on_result=results.append)
     return _Reply([_without_error(result) for result in results], perf_counter() - start, {})
 
 
@@ -294,7 +292,6 @@ class FileWorkers:
             self._remaining(),
             share.work.treatment_of,
             limit=share.work.limit,
-            verify=False,
             on_phase=share.on_phase,
             on_result=share.on_result,
         )

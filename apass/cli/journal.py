@@ -94,7 +94,7 @@ class FileJournal:
 
 @contextmanager
 def file_journal(
-    path: Path | None, passes: Mapping[str, Pass[Any]], context: PassContext, *, verify: str
+    path: Path | None, passes: Mapping[str, Pass[Any]], context: PassContext, *, verify: str | bool
 ) -> Generator[FileJournal | None]:
     """Open the journal at `path`; yield None if there is no path.
 
@@ -108,7 +108,7 @@ def file_journal(
     # Most runs have no journal.
     from apass.batch.journal import Journal, OpenJournal, describe_run
 
-    description = describe_run(passes, context, **{"--verify-outputs": verify if verify != "off" else False})
+    description = describe_run(passes, context, **{"--verify-outputs": verify})
     try:
         opened = OpenJournal(Journal(path), description)
     except OSError as error:  # that of a full disk names no file

@@ -12,6 +12,7 @@ from apass.cli.output_files import OutputError
 from apass.cli.streams import DataOutput, ModelStreams
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.diagnostics import Diagnostic
+from apass.errors import OutputsChangedError
 
 __all__ = ["JsonLines", "error_as_json"]
 
@@ -80,6 +81,7 @@ class JsonLines(RunObserver):
             "changed_by": dict(result.changed_by),
             "cached": dict(result.cached),
             "remark": result.remark,
+            "outputs": _outputs(result),
             "error": None if error is None else error_as_json(error),
             "diagnostics": [_diagnostic_as_json(item, self._streams) for item in self._diagnostics_of(job.name)],
             **({} if self._more is None else self._more(result)),
@@ -103,6 +105,15 @@ def error_as_json(error: BaseException) -> dict[str, Any]:
         "notes": notes_of(error),
         "errors": [error_as_json(inner) for inner in errors_in(error)],
     }
+
+
+def _outputs(result: JobResult) -> str | None:
+    """Return the word for the compared outputs; None if they were not to be compared."""
+    if isinstance(result.error, OutputsChangedError):
+        return "changed"
+    if result.is_unverified:
+        return "not verified"
+    return "equal" if result.remark.startswith("outputs equal") and result.error is None else None
 
 
 def _outcome(result: JobResult) -> str:

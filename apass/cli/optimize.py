@@ -22,6 +22,7 @@ from apass.batch.workers import ModuleWorkers
 from apass.cli.inputs import Job
 from apass.cli.journal import FileJournal, Finished, States
 from apass.cli.output_files import named
+from apass.cli.verification import Verification
 from apass.concurrency.thread_batches import ThreadBatches, call_all
 from apass.core.context import current_scope
 from apass.core.executor import Executor
@@ -66,7 +67,7 @@ Treatment = tuple[ModelFormat, Pass[Any]]
 
 
 class NotComparedError(ApassError):
-    """The run was interrupted before the outputs were compared."""
+    """The outputs were not compared, but must be, or the run was interrupted before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,8 @@ class JobResult:
     """How many results of each pass came from the store of `--cache`."""
     is_earlier: bool = False
     """Whether an earlier run wrote the result, according to the journal."""
+    is_unverified: bool = False
+    """Whether the outputs should have been compared, but could not be."""
 
 
 async def optimize_files(
@@ -107,7 +110,7 @@ async def optimize_files(
     timeout: float | None = None,
     journal: FileJournal | None = None,
     limit: int,
-    verify: bool,
+    verification: Verification | None = None,
     on_phase: Phase,
     on_result: Callable[[JobResult], None],
 ) -> None:
@@ -121,14 +124,14 @@ async def optimize_files(
 
     `on_result` is called at the end of each file.
     """
-    evaluators = anyio.CapacityLimiter(os.cpu_count() or 1) if verify else None
+    evaluators = anyio.CapacityLimiter(os.cpu_count() or 1)
     results = _Results(on_phase, on_result)
 
     async def work(_index: int, job: Job) -> Exception | None:
         model_format, pipeline = treatment_of(job)
         # Nothing else holds the model, unless its outputs are compared.
-        run_pipeline = module_runner(pipeline, executor, timeout, donate=not verify)
-        run = _FileRun(job, model_format, run_pipeline, journal, evaluators, on_phase)
+        run_pipeline = module_runner(pipeline, executor, timeout, donate=verification is None)
+        run = _FileRun(job, model_format, run_pipeline, journal, verification, evaluators, on_phase)
         error = await _error_of(run)
         # The model is not in memory any more.
         workers.release()
@@ -251,7 +254,8 @@ class _FileRun:
         model_format: ModelFormat,
         run_pipeline: Callable[[Any], Awaitable[Any]],
         journal: FileJournal | None,
-        workers: anyio.CapacityLimiter | None,
+        verification: Verification | None,
+        workers: anyio.CapacityLimiter,
         on_phase: Phase,
     ) -> None:
         self.job = job
@@ -259,11 +263,13 @@ class _FileRun:
         self.format = model_format
         self.journal = journal
         self.sources: States = {}
+        self.verification = verification
         self.workers = workers
         self.on_phase = on_phase
         self.before: int | None = None
         self.after: int | None = None
         self.remark = ""
+        self.is_unverified = False
         self.changed = False
         self.parts: Sequence[PartFile] = ()
         """The files of the result, which have temporary names."""
@@ -291,6 +297,7 @@ class _FileRun:
             self.changes.changed,
             self.changes.stored,
             self.is_earlier,
+            self.is_unverified,
         )
 
     async def run(self) -> None:
@@ -303,19 +310,19 @@ class _FileRun:
         self.on_phase(self.job, "loading")
         mod = await self._call(self._load)
         self.before = self.format.size(mod)
-        loaded = "" if self.workers is None else await self._call(partial(self.format.fingerprint, mod))
+        loaded = "" if self.verification is None else await self._call(partial(self.format.fingerprint, mod))
         self.on_phase(self.job, "optimizing")
         result = await self.run_pipeline(mod)
         self.changed, before = result is not mod, mod
-        if self.workers is not None and await self._call(partial(self.format.fingerprint, mod)) != loaded:
+        if self.verification is not None and await self._call(partial(self.format.fingerprint, mod)) != loaded:
             # A pass has changed its input in place. Only the file has the model before.
             self.changed, before = True, await self._call(self._load)
         self.after = self.format.size(result) if self.changed else self.before
         if not self.changed:
             self.remark = "unchanged"
-        elif self.workers is not None:
+        elif self.verification is not None:
             self.on_phase(self.job, "verifying")
-            await self._verify(before, result, self.workers)
+            await self._verify(before, result, self.verification)
             self.remark += "" if before is mod else "; a pass changed the model in place"
         self.on_phase(self.job, "writing")
         await self._call(partial(self._write, result))
@@ -346,9 +353,9 @@ class _FileRun:
         """Call a function that reads or writes files, in a thread if they are large."""
         return function() if self.is_small else await FILES.run(function)
 
-    async def _verify(self, mod: Any, result: Any, workers: anyio.CapacityLimiter) -> None:
+    async def _verify(self, mod: Any, result: Any, verification: Verification) -> None:
         try:
-            comparison = await self.format.compare_outputs(mod, result, workers)
+            comparison = await self.format.compare_outputs(mod, result, self.workers, verification.inputs)
         except KeyboardInterrupt:
             # Ctrl-C also reaches the worker processes, and a worker's KeyboardInterrupt is raised here. The signal
             # receiver of the event loop cancels this task: the checkpoint lets it.
@@ -356,6 +363,9 @@ class _FileRun:
             raise NotComparedError("interrupted before the outputs were compared; no result was written") from None
         if comparison.changed:
             raise OutputsChangedError(f"the result computes something else: {comparison.text}; no result was written")
+        self.is_unverified = comparison.changed is None
+        if self.is_unverified and verification.is_required:
+            raise NotComparedError(f"{comparison.text}; no result was written, because verified outputs are required")
         self.remark = comparison.text
 
     async def _is_finished(self, journal: FileJournal) -> bool:

@@ -1,7 +1,7 @@
 """`IRPlugin`: all that the tools need to know about an IR, as one object."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any, Final, Generic, cast
@@ -10,13 +10,14 @@ from anyio import CapacityLimiter, to_thread
 
 from apass.concurrency.coroutines import is_async
 from apass.core.adapter import IRAdapter, ModT, adapter_for, adapter_of_type, offer_for, register_adapter, suffix_of
-from apass.errors import AdapterError, PluginError
+from apass.errors import AdapterError, InputError, PluginError
 from apass.loading.entry_points import Offer, plugins
 from apass.util.files import Prepared
 from apass.util.interactive import definition_in_session
 
 __all__ = [
     "Comparison",
+    "GivenInputs",
     "IRPlugin",
     "Measures",
     "Proof",
@@ -37,12 +38,45 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The result of comparing the outputs of a model before and after."""
+    """The result of comparing the outputs of a model before and after.
 
-    changed: bool
-    """Whether the meaning of the model has changed."""
+    >>> Comparison.unverified("no function takes numbers")
+    Comparison(changed=None, text='outputs not verified: no function takes numbers')
+    """
+
+    changed: bool | None
+    """Whether the meaning of the model has changed; None if that could not be verified."""
     text: str
-    """A short description of the result."""
+    """A short description, which begins with `outputs equal`, `outputs changed` or `outputs not verified`."""
+
+    @classmethod
+    def same(cls, detail: str = "") -> "Comparison":
+        """Return the result for equal outputs."""
+        return cls(False, _sentence("outputs equal", detail))
+
+    @classmethod
+    def different(cls, detail: str) -> "Comparison":
+        """Return the result for outputs that differ, or that only the module before has."""
+        return cls(True, _sentence("outputs changed", detail))
+
+    @classmethod
+    def unverified(cls, detail: str) -> "Comparison":
+        """Return the result for outputs that could not be compared."""
+        return cls(None, _sentence("outputs not verified", detail))
+
+
+def _sentence(start: str, detail: str) -> str:
+    return f"{start}: {detail}" if detail else start
+
+
+@dataclass(frozen=True, slots=True)
+class GivenInputs:
+    """The inputs of a comparison that the user chooses."""
+
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    """Shapes of inputs by name; the values are random."""
+    values: Mapping[str, Any] | None = None
+    """The arrays of all inputs, by name; None for random ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +148,11 @@ class IRPlugin(Generic[ModT]):
     """Runs a module before and after on the same inputs, and compares the outputs, for `--verify-outputs`.
 
     A plain function is called in a worker thread if the adapter is thread-safe.
+    """
+    compare_outputs_on: Callable[[ModT, ModT, GivenInputs], Comparison | Awaitable[Comparison]] | None = None
+    """Compares the outputs for inputs that the user gives, for `--input-shape` and `--inputs`; by default an error.
+
+    It raises InputError for inputs that do not fit the module.
     """
     prove_equal: Callable[[ModT, ModT], Awaitable[Proof]] | None = None
     """Searches for a proof that two modules compute the same for all inputs, for `--verify-outputs=prove`."""
@@ -317,20 +356,38 @@ def _plugin_of(kind: type[ModT], adapter: IRAdapter[ModT, Any]) -> IRPlugin[ModT
 
 
 async def compare_outputs(
-    plugin: IRPlugin[Any], before: Any, after: Any, limiter: CapacityLimiter | None = None
+    plugin: IRPlugin[Any],
+    before: Any,
+    after: Any,
+    limiter: CapacityLimiter | None = None,
+    *,
+    given: GivenInputs | None = None,
 ) -> Comparison:
     """Run two modules of one IR on the same inputs, and compare their outputs.
 
-    `limiter` limits the threads that call a plain function of the plug-in; None is the limit of anyio.
+    Parameters:
+        plugin: the plug-in of the modules.
+        before: the module before.
+        after: the module after.
+        limiter: limits the threads that call a plain function of the plug-in; None is the limit of anyio.
+        given: the inputs that the user chooses; None for random ones.
+
+    Raises:
+        InputError: if `given` does not fit the module, or the IR takes no such inputs.
+
     """
-    compare = plugin.compare_outputs
+    compare: Callable[..., Any] | None = plugin.compare_outputs if given is None else plugin.compare_outputs_on
+    arguments = (before, after) if given is None else (before, after, given)
+    if compare is None and given is not None:
+        suffix = plugin.suffixes[0] if plugin.suffixes else type(plugin.adapter).__qualname__
+        raise InputError(f"the inputs of {suffix} modules cannot be given; leave out --input-shape and --inputs")
     if compare is None:
-        return Comparison(False, "outputs not compared: the IR plug-in cannot compare them")
+        return Comparison.unverified("the IR plug-in cannot compare them")
     if plugin.adapter.thread_safe and not is_async(compare):
         # It may run a model for minutes, and other modules go on meanwhile.
-        result: Any = await to_thread.run_sync(compare, before, after, limiter=limiter)
+        result: Any = await to_thread.run_sync(compare, *arguments, limiter=limiter)
     else:
-        result = compare(before, after)
+        result = compare(*arguments)
     comparison: Comparison = await result if isawaitable(result) else result
     return comparison
 

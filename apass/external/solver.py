@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from anyio import to_process
 
-from apass.concurrency.processes.pool import call_in_worker
+from apass.concurrency.processes.pool import LostCall, call_in_worker
 from apass.core.ir_plugin import Proof
 from apass.errors import MissingExtraError
 
@@ -57,8 +57,8 @@ async def prove_in_worker(encoder: str, before: bytes, after: bytes) -> Proof:
     if find_spec("z3") is None:
         raise MissingExtraError("proofs need z3-solver: pip install 'apass[prove]'")
     limiter = to_process.current_default_process_limiter()
-    proof, reason = await call_in_worker(_search, (encoder, before, after), TIME_LIMIT, limiter)
-    return Proof(None, reason) if proof is None else proof
+    proof = await call_in_worker(_search, (encoder, before, after), TIME_LIMIT, limiter)
+    return Proof(None, proof.reason) if isinstance(proof, LostCall) else proof
 
 
 def _search(encoder: str, before: bytes, after: bytes) -> Proof:

@@ -7,7 +7,7 @@ from threading import Lock
 from typing import Any, Final
 
 from apass.core.instrument import pass_instrument
-from apass.core.ir_plugin import Comparison, IRPlugin, compare_outputs, plugin_for, prove_equal
+from apass.core.ir_plugin import Comparison, GivenInputs, IRPlugin, compare_outputs, plugin_for, prove_equal
 from apass.core.module_diff import changes_text
 from apass.core.pass_info import PassInfo
 from apass.core.run import current_run
@@ -37,6 +37,7 @@ class VerifyOutputsInstrument:
     Parameters:
         prove: whether to search for a proof first, by the `prove_equal` of the plug-in. Outputs are compared only if
             there is neither a proof nor a counterexample. The solver needs the extra `prove`.
+        inputs: shapes or values of the inputs; by default, the plug-in finds random ones.
 
     >>> import apass
     >>> from apass import relay
@@ -53,11 +54,12 @@ class VerifyOutputsInstrument:
 
     """
 
-    def __init__(self, *, prove: bool = False) -> None:
+    def __init__(self, *, prove: bool = False, inputs: GivenInputs | None = None) -> None:
+        self._given = inputs
         self.mode: Final = "prove" if prove else "each"
         """`prove` or `each`, as for `apass opt --verify-outputs`."""
         self._tracker = ChangeTracker()
-        self._inputs = HonestChangeInstrument()
+        self._changes = HonestChangeInstrument()
         self._results: Counter[tuple[str, str]] = Counter()
         self._lock = Lock()
 
@@ -81,14 +83,14 @@ class VerifyOutputsInstrument:
 
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
-        return partial(VerifyOutputsInstrument, prove=self.mode == "prove")
+        return partial(VerifyOutputsInstrument, prove=self.mode == "prove", inputs=self._given)
 
     async def run_before_pass(self, mod: Any, info: PassInfo) -> None:
         """Record the module, and its fingerprint."""
         run = current_run()
         if run is not None:
             self._tracker.begin(run, mod)
-            await self._inputs.run_before_pass(mod, info)
+            await self._changes.run_before_pass(mod, info)
 
     async def run_after_pass(self, mod: Any, info: PassInfo) -> None:
         """Compare the outputs of the input and of the result.
@@ -101,7 +103,7 @@ class VerifyOutputsInstrument:
         """
         run = current_run()
         before = mod if run is None else self._tracker.end(run, mod)
-        await self._inputs.run_after_pass(mod, info)
+        await self._changes.run_after_pass(mod, info)
         if before is mod:
             return
         plugin = plugin_for(before)
@@ -111,17 +113,17 @@ class VerifyOutputsInstrument:
         with self._lock:
             self._results[info.name, comparison.text] += 1
         if comparison.changed:
-            reason = comparison.text.removeprefix("outputs ")
+            reason = comparison.text.removeprefix("outputs changed: ")
             raise OutputsChangedError(f"pass {info.name!r} changed the outputs: {reason}{changes_text(before, mod)}")
 
     async def _compare(self, plugin: IRPlugin[Any], before: Any, after: Any) -> Comparison:
         """Prove that two modules are equivalent, or compare their outputs."""
         if self.mode == "each":
-            return await compare_outputs(plugin, before, after)
+            return await compare_outputs(plugin, before, after, given=self._given)
         proof = await prove_equal(plugin, before, after)
         if proof.equal is not None:
             return Comparison(not proof.equal, proof.text)
-        comparison = await compare_outputs(plugin, before, after)
+        comparison = await compare_outputs(plugin, before, after, given=self._given)
         proved = f"; proved for all arguments: {', '.join(proof.proved)}" if proof.proved else ""
         return Comparison(comparison.changed, f"{comparison.text}{proved}; no proof: {proof.text}")
 
@@ -130,4 +132,4 @@ class VerifyOutputsInstrument:
         run = current_run()
         if run is not None:
             self._tracker.fail(run)
-            self._inputs.run_after_pass_failed(mod, info, error)
+            self._changes.run_after_pass_failed(mod, info, error)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from apass.adapters.nodes import Node, with_locations
     from apass.concurrency.limits import NO_LIMIT, Slots, usable_cores
     from apass.concurrency.processes.command import complete_process
-    from apass.concurrency.processes.pool import call_in_worker, run_in_worker
+    from apass.concurrency.processes.pool import LostCall, call_in_worker, run_in_worker
     from apass.concurrency.single_flight import SingleFlight
     from apass.core.adapter import FunctionKind
     from apass.core.analysis_manager import AnalysisManager
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from apass.core.declarations import Caching, Contract, Execution
     from apass.core.displayed import Displayed
     from apass.core.executor import in_executor
-    from apass.core.ir_plugin import Comparison, Measures, Proof
+    from apass.core.ir_plugin import Comparison, GivenInputs, Measures, Proof
     from apass.core.outside import Outside, reviewed
     from apass.display.view import View
     from apass.external.solver import NotEncodedError, counterexample, prove_in_worker
@@ -43,7 +43,7 @@ else:
             "apass.adapters.base": ["BaseAdapter"],
             "apass.concurrency.limits": ["NO_LIMIT", "Slots", "usable_cores"],
             "apass.concurrency.processes.command": ["complete_process"],
-            "apass.concurrency.processes.pool": ["call_in_worker", "run_in_worker"],
+            "apass.concurrency.processes.pool": ["LostCall", "call_in_worker", "run_in_worker"],
             "apass.concurrency.single_flight": ["SingleFlight"],
             "apass.core.adapter": ["FunctionKind"],
             "apass.core.analysis_manager": ["AnalysisManager"],
@@ -54,7 +54,7 @@ else:
             "apass.core.displayed": ["Displayed"],
             "apass.passes.draft": ["Draft", "offer_draft", "take_draft"],
             "apass.core.executor": ["in_executor"],
-            "apass.core.ir_plugin": ["Comparison", "Measures", "Proof"],
+            "apass.core.ir_plugin": ["Comparison", "GivenInputs", "Measures", "Proof"],
             "apass.adapters.nodes": ["Node", "with_locations"],
             "apass.core.outside": ["Outside", "reviewed"],
             "apass.display.view": ["View"],
@@ -84,6 +84,8 @@ __all__ = [
     "Draft",
     "Execution",
     "FunctionKind",
+    "GivenInputs",
+    "LostCall",
     "Measures",
     "Node",
     "NotEncodedError",

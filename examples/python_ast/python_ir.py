@@ -88,8 +88,9 @@ def compare_outputs(before: ast.Module, after: ast.Module) -> apass.plugins.Comp
         subprocess.run([sys.executable, "-c", ast.unparse(mod)], capture_output=True, text=True, check=False).stdout
         for mod in (before, after)
     ]
-    changed = outputs[0] != outputs[1]
-    return apass.plugins.Comparison(changed, f"outputs differ: {outputs}" if changed else "outputs equal")
+    if outputs[0] != outputs[1]:
+        return apass.plugins.Comparison.different(str(outputs))
+    return apass.plugins.Comparison.same()
 
 
 def _load(path: Path) -> ast.Module:

@@ -17,7 +17,7 @@ LATE_IMPORTS: Final[dict[str, tuple[str, ...]]] = {
         "adapters.onnx.costs",
         "adapters.onnx.outputs",
     ),
-    "adapters.onnx.rewrites.evaluation": ("adapters.onnx.outputs.evaluation",),
+    "adapters.onnx.passes.constant_part": ("adapters.onnx.outputs.evaluation",),
     "adapters.tvm.adapter": (
         "adapters.tvm.nodes",
         "adapters.tvm.reductions",

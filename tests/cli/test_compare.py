@@ -107,4 +107,4 @@ def test_converted_model_has_the_measures_of_its_ir(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "ms" in rows_of(result.stdout, ORIGINAL)[0][2]
     _, *cells = rows_of(result.stdout, "tvm.FromONNX")[0]
-    assert (cells[0].isdecimal(), cells[1][:14]) == (True, "not compared: ")
+    assert (cells[0].isdecimal(), cells[1][:14]) == (True, "not verified: ")

@@ -68,6 +68,7 @@ def test_json_has_a_line_for_each_model(tmp_path: Path, backend: str, options: t
             "bytes": {"before": 116, "after": 76},
             "changed_by": {PIPELINE: 1},
             "remark": "",
+            "outputs": None,
             **common,
         },
         {
@@ -79,6 +80,7 @@ def test_json_has_a_line_for_each_model(tmp_path: Path, backend: str, options: t
             "bytes": {"before": 76, "after": 76},
             "changed_by": {},
             "remark": "unchanged, copied",
+            "outputs": None,
             **common,
         },
     ]

@@ -220,7 +220,7 @@ def test_result_with_changed_outputs_is_not_written(tmp_path: Path, breaking_pas
     arguments = ("opt", tmp_path, "-p", breaking_pass, "-o", tmp_path / "out", "--backend", backend)
     result = apass(*arguments, "--verify-outputs")
     assert (result.exit_code, result.stderr.split(":")[0], files(tmp_path / "out")) == (1, "failed m.onnx", [])
-    assert "failed m.onnx: OutputsChangedError: the result computes something else: outputs different" in result.stdout
+    assert "failed m.onnx: OutputsChangedError: the result computes something else: outputs changed" in result.stdout
 
 
 @pytest.mark.process

@@ -23,7 +23,7 @@ import apass
 from apass import relay
 from apass.adapters.mlir import ADAPTER as MLIR
 from apass.adapters.onnx import ADAPTER as ONNX
-from apass.adapters.onnx.outputs.evaluation import ENGINES
+from apass.adapters.onnx.outputs.evaluation import LOADERS
 from apass.adapters.xdsl import ADAPTER as XDSL
 from apass.errors import ApassError
 from apass.passes.registry import pass_options
@@ -201,7 +201,7 @@ async def outer_names(rng: random.Random, _folder: Path) -> str:
     model = ONNX.loads(data)
     after = ONNX.dumps(await apass.get_pass("onnx.Default")(model))
     inputs = [np.array(rng.random() < 0.5), np.array([-0.0, 2.0], np.float32)]
-    before, result = (ENGINES["onnxruntime"](version, inputs).outputs for version in (data, after))
+    before, result = (LOADERS["onnxruntime"](version)(inputs).outputs for version in (data, after))
     if before is None or result is None:
         return "NOT EVALUATED"
     return "equal outputs" if before[0].tobytes() == result[0].tobytes() else "OTHER OUTPUTS"

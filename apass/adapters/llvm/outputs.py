@@ -26,7 +26,7 @@ from apass.adapters.llvm.library import llvm, parse
 from apass.adapters.llvm.module import Module
 from apass.adapters.llvm.reductions import Block, blocks_of
 from apass.adapters.llvm.skeleton import TOKEN, rename, tokens
-from apass.concurrency.processes.pool import run_in_worker
+from apass.concurrency.processes.pool import LostCall, run_in_worker
 from apass.core.ir_plugin import Comparison
 from apass.util.other_inputs import OtherInputs, same_value
 
@@ -245,11 +245,11 @@ async def compare_outputs(before: Module, after: Module) -> Comparison:
     old, new = runnable(before), runnable(after)
     entries = [token for token in old if not old[token].is_local]
     if not entries:
-        return Comparison(False, "outputs not compared: no function of scalars is free of memory, calls and symbols")
+        return Comparison.unverified("no function of scalars is free of memory, calls and symbols")
     exported = {token: signature.types for token, signature in new.items() if not signature.is_local}
     shared = [token for token in entries if exported.get(token) == old[token].types][:MAX_FUNCTIONS]
     if not shared:
-        return Comparison(False, "outputs not compared: no exported function that could run is left after")
+        return Comparison.unverified("no exported function that could run is left after")
     checks = Checks(before.definitions.values())
     ran, lost = 0, 0
     dull: dict[str, str] = {}
@@ -262,7 +262,7 @@ async def compare_outputs(before: Module, after: Module) -> Comparison:
         rows = _inputs(old[token], token, small=small)
         source = source_text(before, {name: old[name] for name in reached}, checks)
         first = await _results(source, token, old[token], rows, checks.take)
-        if first is None:
+        if isinstance(first, LostCall):
             lost += 1
             continue
         defined = [(row, value) for row, value in zip(rows, first, strict=True) if value is not None]
@@ -271,8 +271,10 @@ async def compare_outputs(before: Module, after: Module) -> Comparison:
         ran += 1
         source = source_text(after, {name: new[name] for name in _reached(after, token, new)})
         second = await _results(source, token, old[token], [row for row, _ in defined])
-        if second is None:
-            return Comparison(True, f"outputs changed: {token} gives no result after, and {defined[0][1]} before")
+        if isinstance(second, LostCall) and second.is_late:
+            return Comparison.unverified(f"{token} after: {second.reason}")
+        if isinstance(second, LostCall):
+            return Comparison.different(f"{token} gives no result after, and {defined[0][1]} before")
         if old[token].parameters:
             # The inputs are large, small and of each sign already.
             dull |= same_value(token, [value for _, value in defined])
@@ -280,12 +282,12 @@ async def compare_outputs(before: Module, after: Module) -> Comparison:
         for (row, a), b in zip(defined, second, strict=True):
             if b is None or not _same(a, b, loose=loose):
                 shown = ", ".join(map(str, row))
-                return Comparison(True, f"outputs changed: {token}({shown}) is {a} before, and {b} after")
+                return Comparison.different(f"{token}({shown}) is {a} before, and {b} after")
     if not ran:
-        return Comparison(False, f"outputs not compared: none of {len(shared)} functions has a defined result")
+        return Comparison.unverified(f"none of {len(shared)} functions has a defined result")
     total = len(before.definitions)
-    text = f"outputs equal: {ran} of {total} functions ran on up to {INPUTS} inputs each"
-    return Comparison(False, "; ".join(filter(None, [text, OtherInputs(dull, 0.0).remark])))
+    text = f"{ran} of {total} functions ran on up to {INPUTS} inputs each"
+    return Comparison.same("; ".join(filter(None, [text, OtherInputs(dull, 0.0).remark])))
 
 
 def _reached(mod: Module, token: str, chosen: Iterable[str]) -> list[str]:
@@ -322,8 +324,8 @@ def _may_repeat(mod: Module, reached: Sequence[str]) -> bool:
 
 async def _results(
     source: str, token: str, signature: Signature, rows: Sequence[Sequence[float]], take: str | None = None
-) -> Sequence[float | None] | None:
-    """Return the results; None if the process dies or takes too long."""
+) -> Sequence[float | None] | LostCall:
+    """Return the results, or why there are none."""
     # Functions without a name have no symbol, and names in quotes may have escapes.
     odd = {name for name in tokens(source) if name[0] == "@" and (name[1] == '"' or name[1:].isdigit())}
     names = {name: f"@apass.symbol.{index}" for index, name in enumerate(sorted(odd))}
@@ -331,9 +333,9 @@ async def _results(
     with move_on_after(SECONDS):
         try:
             return await run_in_worker(run_function, rename(source, names), symbol, signature.types, rows, take)
-        except BrokenWorkerProcess:
-            return None
-    return None
+        except BrokenWorkerProcess as error:
+            return LostCall(str(error), is_late=False)
+    return LostCall(f"the evaluation took longer than {SECONDS:g} s", is_late=True)
 
 
 def _same(a: float, b: float, *, loose: bool) -> bool:

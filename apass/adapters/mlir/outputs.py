@@ -74,7 +74,7 @@ async def compare_outputs(before: MLIRModule, after: MLIRModule) -> Comparison:
     try:
         return await _compare(before, after)
     except _NotComparableError as error:
-        return Comparison(False, f"outputs not compared: {error}")
+        return Comparison.unverified(str(error))
 
 
 async def _compare(before: MLIRModule, after: MLIRModule) -> Comparison:
@@ -115,9 +115,9 @@ async def _compare(before: MLIRModule, after: MLIRModule) -> Comparison:
                 break
             attempts.learn(dull)
     if difference:
-        return Comparison(True, f"outputs differ: {difference}")
-    text = f"outputs equal: {len(names)} of {len(before.functions)} functions, {INPUTS} inputs each"
-    return Comparison(False, "; ".join(filter(None, [text, attempts.remark])))
+        return Comparison.different(difference)
+    text = f"{len(names)} of {len(before.functions)} functions, {INPUTS} inputs each"
+    return Comparison.same("; ".join(filter(None, [text, attempts.remark])))
 
 
 def _judged(

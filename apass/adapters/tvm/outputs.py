@@ -12,7 +12,7 @@ from anyio import to_process, to_thread
 
 from apass.adapters.tvm.adapter import ADAPTER
 from apass.adapters.tvm.library import BaseFunc, IRModule, short_reason, tvm
-from apass.concurrency.processes.pool import call_in_worker
+from apass.concurrency.processes.pool import LostCall, call_in_worker
 from apass.core.ir_plugin import Comparison
 from apass.errors import AdapterError, VerifyError
 from apass.util.array_difference import array_difference
@@ -32,9 +32,6 @@ SEED: Final = 0
 DYNAMIC_SIZE: Final = 3
 """The size of a dimension that the module leaves open."""
 
-_EQUAL: Final = "outputs equal"
-"""The start of the description of equal outputs."""
-
 TOLERANCE: Final[dict[str, tuple[float, float]]] = {"float64": (1e-6, 1e-9), "float32": (1e-4, 1e-5)}
 """The tolerances by type, relative to an element and to the largest one. Those of other floats are 0.02."""
 
@@ -47,17 +44,17 @@ async def compare_outputs(before: IRModule, after: IRModule) -> Comparison:
     try:
         names = _runnable(before)
     except AdapterError as error:
-        return Comparison(False, f"outputs not compared: {error}")
+        return Comparison.unverified(str(error))
     data = await to_thread.run_sync(lambda: (ADAPTER.dumps(before), ADAPTER.dumps(after)))
     limiter = to_process.current_default_process_limiter()
-    differences, reason = await call_in_worker(_differences, (*data, names), TIME_LIMIT, limiter)
-    if differences is not None:
-        return Comparison(*differences)
+    found = await call_in_worker(_differences, (*data, names), TIME_LIMIT, limiter)
+    if not isinstance(found, LostCall):
+        return found
     # Find out which of the two ended the process.
-    alone, _ = await call_in_worker(_differences, (data[0], data[0], names), TIME_LIMIT, limiter)
-    if alone is not None and alone[1].startswith(_EQUAL):
-        return Comparison(True, f"outputs changed: only the module before could run; after, {reason}")
-    return Comparison(False, f"outputs not compared: {reason}")
+    alone = await call_in_worker(_differences, (data[0], data[0], names), TIME_LIMIT, limiter)
+    if not found.is_late and not isinstance(alone, LostCall) and alone.changed is False:
+        return Comparison.different(f"only the module before could run; after, {found.reason}")
+    return Comparison.unverified(found.reason)
 
 
 def _runnable(mod: IRModule) -> tuple[str, ...]:
@@ -90,8 +87,8 @@ def _calls_library(func: BaseFunc) -> bool:
     return bool(found)
 
 
-def _differences(before: bytes, after: bytes, names: tuple[str, ...]) -> tuple[bool, str]:
-    """Return whether outputs differ, and a description; in a worker process.
+def _differences(before: bytes, after: bytes, names: tuple[str, ...]) -> Comparison:
+    """Return the result of comparing the outputs; in a worker process.
 
     They also differ if only the function before can run. A module that TVM cannot compile may be lowered already.
     """
@@ -105,22 +102,22 @@ def _differences(before: bytes, after: bytes, names: tuple[str, ...]) -> tuple[b
             try:
                 ADAPTER.verify(other)
             except VerifyError as reason:
-                return True, f"outputs changed: the result is {str(reason).partition(': ')[2] or reason}"
-        return False, f"outputs not compared: TVM cannot compile the module: {short_reason(error)}"
+                return Comparison.different(f"the result is {str(reason).partition(': ')[2] or reason}")
+        return Comparison.unverified(f"TVM cannot compile the module: {short_reason(error)}")
     remarks: list[str] = []
     for name in names:
         try:
             difference, remark = _compared(machines, name, mod[name])
         except _NotRunError as error:
-            return error.is_after, str(error)
+            return (Comparison.different if error.is_after else Comparison.unverified)(str(error))
         if difference:
-            return True, f"outputs of {name} differ: {difference}"
+            return Comparison.different(f"those of {name}: {difference}")
         remarks.append(remark)
-    return False, "; ".join([f"{_EQUAL} ({', '.join(names)})", *filter(None, remarks)])
+    return Comparison.same("; ".join([", ".join(names), *filter(None, remarks)]))
 
 
 class _NotRunError(Exception):
-    """A function cannot run; the message is the description of the comparison."""
+    """A function cannot run; the message is the detail of the comparison."""
 
     def __init__(self, message: str, *, is_after: bool) -> None:
         super().__init__(message)
@@ -163,12 +160,12 @@ def _outputs(
         arguments = list(_arguments(func, seed, change))
         left = list(_values(machines[0][name](*arguments)))
     except Exception as error:  # TVM raises errors of many types
-        message = f"outputs not compared: {name} cannot run: {short_reason(error)}"
+        message = f"{name} cannot run: {short_reason(error)}"
         raise _NotRunError(message, is_after=False) from error
     try:
         right = list(_values(machines[1][name](*arguments)))
     except Exception as error:  # TVM raises errors of many types
-        message = f"outputs changed: {name} cannot run after: {short_reason(error)}"
+        message = f"{name} cannot run after: {short_reason(error)}"
         raise _NotRunError(message, is_after=True) from error
     labels = [f"array {index} of {name}" for index in range(len(left))]
     return _difference(left, right), dull_outputs(labels, left)

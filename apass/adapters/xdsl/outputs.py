@@ -91,8 +91,8 @@ async def compare_outputs(before: ModuleOp, after: ModuleOp, *, time_limit: floa
             with move_on_after(time_limit):
                 return await run_in_worker(compare_in_process, *data)
         except BrokenWorkerProcess:
-            return Comparison(False, "outputs not compared: the worker process of the interpreter ended")
-    return Comparison(False, f"outputs not compared: the interpreter took longer than {time_limit:g} s")
+            return Comparison.unverified("the worker process of the interpreter ended")
+    return Comparison.unverified(f"the interpreter took longer than {time_limit:g} s")
 
 
 def _warm_up() -> None:
@@ -113,13 +113,13 @@ def compare_in_process(before: bytes, after: bytes) -> Comparison:
             omitted.append(f"{name} ({reason})")
             continue
         if difference:
-            return Comparison(True, f"function {name!r} {difference}")
+            return Comparison.different(f"function {name!r} {difference}")
         compared.append(name)
         remarks += filter(None, [remark])
-    text = "; ".join([f"outputs equal: {', '.join(compared)}", *remarks]) if compared else "outputs not compared"
-    if omitted:
-        text += f"{'; not compared' if compared else ''}: {', '.join(omitted)}"
-    return Comparison(False, text if compared or omitted else "outputs not compared: no public function")
+    if not compared:
+        return Comparison.unverified(", ".join(omitted) or "no public function")
+    rest = [f"not compared: {', '.join(omitted)}"] if omitted else []
+    return Comparison.same("; ".join([", ".join(compared), *remarks, *rest]))
 
 
 def is_public(func: Operation) -> bool:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
@@ -24,13 +23,14 @@ from apass.cli.instruments.snapshots import SnapshotObserver
 from apass.cli.instruments.verify import VerifyingOutputs
 from apass.cli.journal import file_journal
 from apass.cli.optimize import JobResult, optimize_files
-from apass.cli.options import FlagValue, ManyValues, options_in_use, with_options
+from apass.cli.options import ManyValues, options_in_use, with_options
 from apass.cli.panels import OUTPUT, REPRODUCE, RUN, VERIFY
 from apass.cli.planning import Plan, check_formats, make_plan, pipeline_text, plan_files, result_format
 from apass.cli.settings import ContextOptions, PipelineOption, make_context, seconds_of
 from apass.cli.streams import DataOutput, ModelStreams, model_streams, reserved_output
 from apass.cli.terminal import OutputFormat, print_error
 from apass.cli.user_modules import LoadOption
+from apass.cli.verification import Verification, VerificationOptions, VerifyOutputs
 from apass.concurrency.limits import usable_cores
 from apass.core.context import PassContext
 from apass.errors import InputError
@@ -81,19 +81,6 @@ class ResultOptions:
         ManyValues("--compare"),
     ] = None
     """The pipelines to compare; None to write the results of one pipeline."""
-
-
-class VerifyOutputs(Enum):
-    """When to compare outputs."""
-
-    OFF = "off"
-    """Never."""
-    END = "end"
-    """After the last pass, with those of the model that was read."""
-    EACH = "each"
-    """Also after each pass that changed the module, with those before the pass."""
-    PROVE = "prove"
-    """As `EACH`, but search for a proof first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,18 +192,6 @@ class RunOptions:
         ),
     ] = False
     """Whether the error of a module that failed is written as its result."""
-    verify_outputs: Annotated[
-        VerifyOutputs,
-        typer.Option(
-            "--verify-outputs",
-            metavar="[=off|end|each|prove]",
-            help="Evaluate models before and after (end, the default), or around each pass, and compare their "
-            "outputs. prove: first search for a proof.",
-            rich_help_panel=VERIFY,
-        ),
-        FlagValue("--verify-outputs", "end"),
-    ] = VerifyOutputs.OFF
-    """When results must compute the same outputs as their models."""
 
 
 class _Opt(Command):
@@ -224,7 +199,17 @@ class _Opt(Command):
 
     common = frozenset(
         {"pipeline", "opt_level", "disable", "output", "in_place", "to", "compare", "quiet", "verbose"}
-        | {"print_ir_after", "print_changed", "timing", "verify", "verify_outputs", "reproducer", "report"}
+        | {
+            "print_ir_after",
+            "print_changed",
+            "timing",
+            "verify",
+            "verify_outputs",
+            "input_shape",
+            "inputs",
+            "reproducer",
+            "report",
+        }
         | {"jobs", "source_format", "executor", "timeout", "cache"}
     )
 
@@ -241,13 +226,15 @@ _EXAMPLES: Final = (
 
 
 @app.command("opt", cls=_Opt, epilog="\n\n".join(_EXAMPLES))
-@with_options(ResultOptions, ContextOptions, RunOptions, DisplayOptions, *OBSERVER_OPTIONS)
+@with_options(ResultOptions, ContextOptions, RunOptions, VerificationOptions, DisplayOptions, *OBSERVER_OPTIONS)
 def opt(
     *,
     models: Annotated[
         list[str], typer.Argument(metavar="MODEL", help="Model files, directories and globs; - for standard input.")
     ],
-    options: tuple[ResultOptions, ContextOptions, RunOptions, DisplayOptions, *tuple[ObserverOptions, ...]],
+    options: tuple[
+        ResultOptions, ContextOptions, RunOptions, VerificationOptions, DisplayOptions, *tuple[ObserverOptions, ...]
+    ],
     _load: LoadOption = None,
 ) -> None:
     """Optimize models concurrently, and write the results.
@@ -255,13 +242,14 @@ def opt(
     Exit status: 0, 1 if a model failed (the others are written), 2 if nothing was started, 4 if only another output
     (report, trace, times, remarks) could not be written; 130 after Ctrl-C, 143 after SIGTERM.
     """
-    result_options, context_options, run_options, display_options, *observer_options = options
+    result_options, context_options, run_options, verification, display_options, *observer_options = options
     with errors_as_lines(), warnings_as_lines(), ExitStack() as stack:
         check_backend(run_options.backend)
         seconds_of("--timeout", run_options.timeout)
+        verification.given()
         display_options.check()
         if result_options.compare is not None:
-            _check_compared(result_options, run_options, display_options, observer_options)
+            _check_compared([result_options, run_options, verification, display_options, *observer_options])
         if run_options.journal is not None:
             _check_journaled(observer_options)
         if result_options.pipeline is not None:
@@ -276,7 +264,7 @@ def opt(
             )
         )
         if result_options.compare is not None:
-            _compare(streams, result_options.compare, context_options, run_options)
+            _compare(streams, result_options.compare, context_options, run_options, verification)
             return
         prints_lines = display_options.output_format is OutputFormat.JSON
         if streams.writes and prints_lines:
@@ -298,7 +286,7 @@ def opt(
 
             split = streams.parts = stack.enter_context(split_files(jobs, result_options.pipeline))
         stdout = _StandardOutput(streams, output, display_options)
-        run = _Run(jobs, split, result_options, context_options, run_options, observer_options, stdout)
+        run = _Run(jobs, split, result_options, context_options, run_options, verification, observer_options, stdout)
         work = run.on_all_cores if run.workers else partial(run.optimize, run.plan(), None)
         limits = [seconds for seconds in (run_options.timeout, context_options.deadline) if seconds is not None]
         run_until_interrupted(work, run_options.backend, limit=min(limits, default=None))
@@ -324,17 +312,22 @@ def _check_journaled(observers: Sequence[ObserverOptions]) -> None:
             )
 
 
-def _check_compared(
-    results: ResultOptions, run: RunOptions, display: DisplayOptions, observers: Sequence[ObserverOptions]
-) -> None:
+def _check_compared(groups: Sequence[object]) -> None:
     """Raise if an option does not apply to a comparison."""
     allowed = {"--compare", "--from", "--color", "--jobs", "--backend", "--executor", "--timeout", "--cache"}
-    for option in chain.from_iterable(map(options_in_use, (results, run, display, *observers))):
+    allowed |= {"--input-shape", "--inputs", "--require-verified"}
+    for option in chain.from_iterable(map(options_in_use, groups)):
         if option not in allowed:
             raise InputError(f"{option} cannot be used with --compare, which writes nothing; leave one of them out")
 
 
-def _compare(streams: ModelStreams, texts: Sequence[str], options: ContextOptions, run: RunOptions) -> None:
+def _compare(
+    streams: ModelStreams,
+    texts: Sequence[str],
+    options: ContextOptions,
+    run: RunOptions,
+    verification: VerificationOptions,
+) -> None:
     """Compare pipelines on each model, and print the tables."""
     # Few runs compare pipelines.
     from apass.cli.compare import ComparisonDisplay, compare_pipelines, plan_comparison
@@ -352,7 +345,14 @@ def _compare(streams: ModelStreams, texts: Sequence[str], options: ContextOption
 
     async def work() -> None:
         async with store or nullcontext(), context, executors as executor:
-            await compare_pipelines(jobs, executor=executor, timeout=run.timeout, limit=run.jobs, on_result=on_result)
+            await compare_pipelines(
+                jobs,
+                executor=executor,
+                timeout=run.timeout,
+                limit=run.jobs,
+                verification=verification.verification() or Verification(),
+                on_result=on_result,
+            )
 
     with display:
         run_until_interrupted(work, run.backend)
@@ -407,6 +407,7 @@ class _Run:
         results: ResultOptions,
         context: ContextOptions,
         options: RunOptions,
+        verification: VerificationOptions,
         observers: Sequence[ObserverOptions],
         stdout: _StandardOutput,
     ) -> None:
@@ -415,6 +416,7 @@ class _Run:
         self._results = results
         self._context = context
         self._options = options
+        self._verification = verification
         self._observers = observers
         self._stdout = stdout
         self.display: RunDisplay
@@ -437,7 +439,7 @@ class _Run:
         # With these, models are read here, and at most their passes run in the executor.
         if (
             options.timeout is not None
-            or options.verify_outputs is not VerifyOutputs.OFF
+            or self._verification.when is not VerifyOutputs.OFF
             or options.resume_from is not None
         ):
             return 0
@@ -469,10 +471,13 @@ class _Run:
         enabled: list[tuple[Any, RunObserver]] = [
             (group, observer) for group in self._observers if (observer := group.create_observer(run)) is not None
         ]
-        verify = options.verify_outputs
+        verify = self._verification.when
+        verification = self._verification.verification()
         if verify in (VerifyOutputs.EACH, VerifyOutputs.PROVE):
             # First: the pass that it blames must fail before the reproducer is written.
-            enabled.insert(0, (options, VerifyingOutputs(prove=verify is VerifyOutputs.PROVE)))
+            given = None if verification is None else verification.inputs
+            observer = VerifyingOutputs(prove=verify is VerifyOutputs.PROVE, inputs=given)
+            enabled.insert(0, (self._verification, observer))
         if options.journal is not None:
             # Last: a pass that another instrument rejects has not finished.
             enabled.append((options, SnapshotObserver(options.journal)))
@@ -504,7 +509,7 @@ class _Run:
             lines = JsonLines(self._stdout.data, context.diag_ctx, self._stdout.streams)
             observers.insert(0, lines)
         self.display = RunDisplay(reporter, observers, data)
-        journals = file_journal(options.journal, plan.passes, context, verify=verify.value)
+        journals = file_journal(options.journal, plan.passes, context, verify=self._verification.described)
         with journals as journal, self.display.closing(context.diag_ctx):
             async with store or nullcontext(), context, executors as executor:
                 if workers is None:
@@ -515,7 +520,7 @@ class _Run:
                         timeout=options.timeout,
                         journal=journal,
                         limit=options.jobs,
-                        verify=verify is not VerifyOutputs.OFF,
+                        verification=verification,
                         on_phase=self.display.phase,
                         on_result=self._on_result,
                     )

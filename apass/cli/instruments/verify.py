@@ -10,6 +10,7 @@ import typer
 from apass import instruments
 from apass.cli.instruments.base import RunObserver, RunPlan
 from apass.cli.panels import VERIFY
+from apass.core.ir_plugin import GivenInputs
 
 __all__ = ["VerifyingOptions", "VerifyingOutputs"]
 
@@ -59,8 +60,8 @@ class _Verifying(RunObserver):
 class VerifyingOutputs(RunObserver):
     """Compares outputs around each pass, for an option of `apass opt` itself."""
 
-    def __init__(self, *, prove: bool) -> None:
-        self._instrument = instruments.VerifyOutputsInstrument(prove=prove)
+    def __init__(self, *, prove: bool, inputs: GivenInputs | None = None) -> None:
+        self._instrument = instruments.VerifyOutputsInstrument(prove=prove, inputs=inputs)
 
     def instruments(self) -> Iterable[object]:
         """Return the instrument."""

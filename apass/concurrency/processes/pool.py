@@ -3,6 +3,7 @@
 import pickle
 import sys
 from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
 from importlib import import_module
 from signal import Signals
 from subprocess import PIPE
@@ -28,6 +29,7 @@ from apass.concurrency.processes.worker_main import LENGTH, RECEIVED, TYPE_AND_L
 __all__ = [
     "READY",
     "RECEIVED",
+    "LostCall",
     "OnMessage",
     "WorkerStartError",
     "call_in_worker",
@@ -106,12 +108,20 @@ async def run_in_worker(func: Callable[..., R], *args: Any, on_message: OnMessag
     return result
 
 
+@dataclass(frozen=True, slots=True)
+class LostCall:
+    """Why a call in a worker process has no result."""
+
+    reason: str
+    """The time limit, or how the process died."""
+    is_late: bool
+    """Whether the time limit ended the process, which shows nothing about the work."""
+
+
 async def call_in_worker(
     func: Callable[..., R], args: tuple[object, ...], limit: float, limiter: CapacityLimiter
-) -> tuple[R | None, str]:
-    """Return the result of `func` in a worker process, or None and the reason.
-
-    The reason is the time limit, after which the process is killed, or the death of the process.
+) -> R | LostCall:
+    """Return the result of `func` in a worker process, or why there is none.
 
     Parameters:
         func: a function of a module, without side effects.
@@ -126,10 +136,10 @@ async def call_in_worker(
         try:
             await run_in_worker(_import, func.__module__)
             with move_on_after(limit):
-                return await run_in_worker(func, *args), ""
+                return await run_in_worker(func, *args)
         except BrokenWorkerProcess as error:
-            return None, str(error)
-    return None, f"the evaluation took longer than {limit:g} s"
+            return LostCall(str(error), is_late=False)
+    return LostCall(f"the evaluation took longer than {limit:g} s", is_late=True)
 
 
 def _import(module: str) -> None:

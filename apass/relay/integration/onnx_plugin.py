@@ -144,9 +144,8 @@ async def _compare_outputs(before: IRModule, after: IRModule) -> Comparison:
 
     path = _SOURCES.get(before)
     original = exported_model(before) if path is None else load_model(path)
-    verdict = await compare_outputs(original, exported_model(after), engines=("reference", "onnxruntime"))
-    text = f"outputs {verdict.status.value}" + (f": {verdict.reason}" if verdict.reason else "")
-    return Comparison(verdict.changed, text)
+    verdict = await compare_outputs(original, exported_model(after), engines=("onnxruntime", "reference"))
+    return verdict.comparison
 
 
 async def _measure(mods: Sequence[IRModule]) -> Sequence[Measures]:

@@ -49,11 +49,11 @@ def _compare_outputs(before: IRModule, after: IRModule) -> Comparison:
     try:
         arguments = random_arguments(before["main"])
     except (KeyError, ValueError) as error:
-        return Comparison(False, f"outputs not compared: {error}")
+        return Comparison.unverified(str(error))
     start = perf_counter()
     found, dull = _evaluated(before, after, arguments)
     if found:
-        return Comparison(True, found)
+        return Comparison.different(found)
     # The results of a function without parameters never vary, and show all.
     attempts = OtherInputs(dull if arguments else {}, perf_counter() - start)
     for seed, (name, change) in enumerate(attempts, 1):
@@ -63,9 +63,9 @@ def _compare_outputs(before: IRModule, after: IRModule) -> Comparison:
         except EvaluationError:  # numbers that become indices may be out of range
             continue
         if found:
-            return Comparison(True, f"with {name} inputs, {found}")
+            return Comparison.different(f"with {name} inputs, {found}")
         attempts.learn(dull)
-    return Comparison(False, f"outputs equal{attempts.remark and f': {attempts.remark}'}")
+    return Comparison.same(attempts.remark)
 
 
 def _evaluated(before: IRModule, after: IRModule, arguments: Sequence[Argument]) -> tuple[str, Mapping[str, str]]:

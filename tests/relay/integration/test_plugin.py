@@ -21,7 +21,7 @@ def test_other_inputs_are_tried_if_results_show_little() -> None:
     # With numbers around 0, both results are 0 everywhere.
     found = compared("nn.relu(subtract(%x, 50f))", "nn.relu(subtract(add(%x, %x), 50f))")
     assert found.changed
-    assert found.text.startswith("with large inputs, the result differs by up to ")
+    assert found.text.startswith("outputs changed: with large inputs, the result differs by up to ")
     assert compared("nn.relu(subtract(%x, 50f))", "nn.relu(add(-50f, %x))") == Comparison(False, "outputs equal")
     # 100 is no index.
     taken = 'take(%x, cast(multiply(abs(%x), 0.9f), dtype="int32"), mode="fast")'

@@ -1,14 +1,12 @@
 """The part of a `ForeignPass` that runs in the worker process."""
 
 import logging
-import sys
 import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import chain
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +15,7 @@ import onnx_ir as ir
 
 from apass.adapters.onnx import ADAPTER
 from apass.adapters.onnx.calls import MAX_EXPANDED, expanded_nodes
+from apass.adapters.onnx.memory_limit import memory_limit
 from apass.adapters.onnx.outputs.evaluation import runtime_session
 from apass.adapters.onnx.storage import model_proto, private_copy, with_parts
 from apass.adapters.onnx.validation import short_reason
@@ -96,7 +95,7 @@ def optimize_bytes(data: bytes, request: Request) -> bytes | None:
     # The import may need more memory than the model.
     import_module(request.optimizer.module)
     try:
-        with _memory_limit(request.memory), _quiet():
+        with memory_limit(request.memory), _quiet():
             result = request.optimizer(_with_hidden_defaults(model), request.options)
     except MemoryError as error:
         raise AdapterError(
@@ -329,24 +328,3 @@ def _quiet() -> Generator[None]:
             yield
         finally:
             logging.disable(level)
-
-
-@contextmanager
-def _memory_limit(size: int) -> Generator[None]:
-    """Limit the memory that this process allocates in the block to `size` bytes.
-
-    Only Linux enforces such a limit.
-    """
-    if sys.platform != "linux":
-        yield
-        return
-    import resource
-
-    pages = int(Path("/proc/self/statm").read_text().partition(" ")[0])
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    limit = pages * resource.getpagesize() + size
-    resource.setrlimit(resource.RLIMIT_AS, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))

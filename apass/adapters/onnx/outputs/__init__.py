@@ -4,7 +4,7 @@ The models before and after are evaluated in worker processes, which compare the
 """
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from anyio import CapacityLimiter, to_process, to_thread
@@ -43,7 +43,8 @@ async def compare_outputs(
     seed: int = 0,
     time_limit: float = 60.0,
     limiter: CapacityLimiter | None = None,
-    engines: Sequence[Engine] = ("reference",),
+    engines: Sequence[Engine] = ("onnxruntime", "reference"),
+    shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> Verdict:
     """Evaluate two models in worker processes, and compare their outputs.
 
@@ -64,6 +65,11 @@ async def compare_outputs(
         limiter: limit of concurrent processes; by default the number of processors.
         engines: what evaluates the models. An engine is used if the engines before it cannot evaluate both models, or
             find a difference although no outputs are `expected`.
+        shapes: shapes of random inputs by name; by default the declared ones, with sizes that are found by trial in
+            place of dynamic dimensions.
+
+    Raises:
+        ValueError: if `shapes` or `inputs` do not fit the inputs of the model.
 
     """
     limiter = limiter or to_process.current_default_process_limiter()
@@ -79,6 +85,7 @@ async def compare_outputs(
             atol,
             seed,
             engines,
+            shapes or {},
         )
 
     return await judge_in_worker(await to_thread.run_sync(create_pair), time_limit, limiter)

@@ -9,6 +9,7 @@ from typing import Final
 from anyio import BrokenWorkerProcess, CancelScope, CapacityLimiter, Event, current_time
 from anyio.lowlevel import RunVar
 
+from apass.adapters.onnx.outputs.evaluation import Evaluation
 from apass.adapters.onnx.outputs.judging import SECONDS, Finished, Pair, Started, judge_all
 from apass.adapters.onnx.outputs.verdict import Status, Verdict
 from apass.concurrency.processes.pool import run_in_worker
@@ -203,7 +204,8 @@ class _Batch:
             if _step_seconds(request) < request.time_limit:
                 request.is_alone = True
             else:
-                request.pair.lost[started.step] = f"the evaluation took longer than {request.time_limit:g} s"
+                reason = f"the evaluation took longer than {request.time_limit:g} s"
+                request.pair.lost[started.step] = Evaluation(None, error=reason, is_limited=True)
 
     def _note_death(self, reason: str) -> None:
         if len(self.requests) > 1:
@@ -212,7 +214,7 @@ class _Batch:
                 request.is_alone = True
         elif self._current is not None:
             request, started = self._current
-            request.pair.lost[started.step] = reason
+            request.pair.lost[started.step] = Evaluation(None, error=reason)
         else:
             # No worker can start.
             (request,) = self.requests

@@ -1,7 +1,8 @@
 """Evaluation of one ONNX model: by the reference evaluator, or by onnxruntime."""
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from time import perf_counter
@@ -19,13 +20,30 @@ except ImportError as _error:
 from apass.adapters.onnx.outputs import kernels, old_versions
 from apass.adapters.onnx.outputs.comparison import plain
 
-__all__ = ["ENGINES", "Engine", "Evaluation", "Inputs", "evaluate", "evaluate_with_runtime", "runtime_session"]
+__all__ = [
+    "LOADERS",
+    "RANDOM_OPERATORS",
+    "Engine",
+    "Evaluation",
+    "Inputs",
+    "LoadedModel",
+    "evaluate",
+    "evaluate_with_runtime",
+    "load_reference",
+    "load_runtime",
+    "runtime_session",
+]
 
 Inputs = Sequence[Any] | Mapping[str, Any]
 """Values of the inputs of a model, in order or by name."""
 
 Engine = Literal["reference", "onnxruntime"]
 """What evaluates a model: ONNX's reference evaluator, or onnxruntime without graph optimizations."""
+
+RANDOM_OPERATORS: Final = frozenset(
+    {"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+)
+"""Operators whose results may be random."""
 
 LONGEST_REASON: Final = 300
 """Maximum number of characters of an evaluator's error."""
@@ -43,6 +61,8 @@ class Evaluation:
     """The reason of a failure: the evaluator's error, the time limit, or a dead worker process."""
     seconds: float = 0.0
     """Duration of the evaluation."""
+    is_limited: bool = False
+    """Whether a limit of time or memory ended it, which shows nothing about the model."""
 
 
 class _Evaluator(ReferenceEvaluator):
@@ -54,24 +74,58 @@ class _Evaluator(ReferenceEvaluator):
         super().__init__(proto, **arguments)
 
 
+class LoadedModel:
+    """A model that an evaluator has loaded; call it with inputs.
+
+    Errors are not raised; they are part of each evaluation.
+
+    Parameters:
+        load: loads the model, and returns the names of its inputs and outputs with the evaluator.
+
+    """
+
+    def __init__(self, load: Callable[[], tuple[Sequence[str], Sequence[str], Any]]) -> None:
+        start = perf_counter()
+        self._error = ""
+        self._names: tuple[Sequence[str], Sequence[str]] = ((), ())
+        self._evaluator: Any = None
+        with _quiet():
+            try:
+                *names, self._evaluator = load()
+                self._names = (names[0], names[1])
+            except Exception as error:
+                # The evaluators raise errors of many types; onnxruntime defines its own.
+                self._error = _short(error)
+        self._loading = perf_counter() - start
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the evaluator has accepted the model."""
+        return self._evaluator is not None
+
+    def __call__(self, inputs: Inputs) -> Evaluation:
+        """Evaluate the model; the first evaluation includes the time to load."""
+        start, self._loading = perf_counter() - self._loading, 0.0
+        if self._evaluator is None:
+            return Evaluation(None, error=self._error, seconds=perf_counter() - start)
+        expected, names = self._names
+        feeds = inputs if isinstance(inputs, Mapping) else dict(zip(expected, inputs, strict=False))
+        with _quiet():
+            try:
+                known = {name: plain(value) for name, value in feeds.items() if name in expected}
+                outputs = self._evaluator.run(None, known)
+            except Exception as error:
+                is_limited = isinstance(error, MemoryError) or "bad_alloc" in str(error)
+                return Evaluation(None, error=_short(error), seconds=perf_counter() - start, is_limited=is_limited)
+        return Evaluation(tuple(map(plain, outputs)), tuple(names), seconds=perf_counter() - start)
+
+
 def evaluate(model: bytes | onnx.ModelProto, inputs: Inputs) -> Evaluation:
     """Evaluate a model with the reference evaluator.
 
     Errors are not raised; they are part of the result.
     """
-    start = perf_counter()
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        # Operators make numpy warn of invalid values, such as log(-1). The outputs contain them (NaN, inf).
-        warnings.simplefilter("ignore")
-        try:
-            proto = onnx.ModelProto.FromString(model) if isinstance(model, bytes) else model
-            evaluator: Any = _Evaluator(proto)
-            feeds = inputs if isinstance(inputs, Mapping) else dict(zip(evaluator.input_names, inputs, strict=False))
-            outputs = evaluator.run(None, {name: plain(value) for name, value in feeds.items()})
-        except Exception as error:
-            # The evaluator implements about two hundred operators, which raise errors of many types.
-            return Evaluation(None, error=_short(error), seconds=perf_counter() - start)
-    return Evaluation(tuple(map(plain, outputs)), tuple(evaluator.output_names), seconds=perf_counter() - start)
+    return load_reference(model)(inputs)
 
 
 def evaluate_with_runtime(model: bytes, inputs: Inputs) -> Evaluation:
@@ -80,17 +134,39 @@ def evaluate_with_runtime(model: bytes, inputs: Inputs) -> Evaluation:
     It supports operators that the reference evaluator lacks.
     No graph optimization is applied. Errors are not raised; they are part of the result.
     """
-    start = perf_counter()
-    try:
-        session = runtime_session(model, "ORT_DISABLE_ALL")
-        expected = [value.name for value in session.get_inputs()]
-        feeds = inputs if isinstance(inputs, Mapping) else dict(zip(expected, inputs, strict=False))
-        outputs = session.run(None, {name: plain(value) for name, value in feeds.items() if name in expected})
-    except Exception as error:
-        # Its errors are of types that only onnxruntime defines.
-        return Evaluation(None, error=_short(error), seconds=perf_counter() - start)
-    names = tuple(value.name for value in session.get_outputs())
-    return Evaluation(tuple(map(plain, outputs)), names, seconds=perf_counter() - start)
+    return load_runtime(model)(inputs)
+
+
+def load_reference(model: bytes | onnx.ModelProto) -> LoadedModel:
+    """Load a model into the reference evaluator."""
+
+    def load() -> tuple[Sequence[str], Sequence[str], Any]:
+        evaluator: Any = _Evaluator(onnx.ModelProto.FromString(model) if isinstance(model, bytes) else model)
+        return evaluator.input_names, evaluator.output_names, evaluator
+
+    return LoadedModel(load)
+
+
+def load_runtime(model: bytes, level: str = "ORT_DISABLE_ALL") -> LoadedModel:
+    """Load a model into onnxruntime, by default without graph optimizations."""
+
+    def load() -> tuple[Sequence[str], Sequence[str], Any]:
+        session = runtime_session(model, level)
+        names = [value.name for value in session.get_inputs()]
+        return names, [value.name for value in session.get_outputs()], session
+
+    return LoadedModel(load)
+
+
+@contextmanager
+def _quiet() -> Generator[None]:
+    """Ignore the warnings of numpy.
+
+    Operators make it warn of invalid values, such as log(-1). The outputs contain them (NaN, inf).
+    """
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
 
 
 def runtime_session(model: bytes, level: str, threads: int = 1) -> Any:
@@ -116,11 +192,11 @@ def runtime_session(model: bytes, level: str, threads: int = 1) -> Any:
     return runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-ENGINES: Final[Mapping[Engine, Callable[[bytes, Inputs], Evaluation]]] = {
-    "reference": evaluate,
-    "onnxruntime": evaluate_with_runtime,
+LOADERS: Final[Mapping[Engine, Callable[[bytes], LoadedModel]]] = {
+    "reference": load_reference,
+    "onnxruntime": load_runtime,
 }
-"""The function of each engine."""
+"""The function of each engine that loads a model."""
 
 
 def _short(error: Exception) -> str:

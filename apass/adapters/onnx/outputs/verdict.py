@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from apass.adapters.onnx.outputs.comparison import Difference, differences, plain
 from apass.adapters.onnx.outputs.evaluation import Evaluation
+from apass.core.ir_plugin import Comparison
 from apass.util.dull_outputs import dull_outputs
 
 __all__ = ["UNEVALUATED", "Status", "Verdict", "compare"]
@@ -30,9 +31,11 @@ class Status(Enum):
     """The evaluator fails only on the model after."""
     ONLY_AFTER = "evaluated only after"
     """The evaluator fails only on the model before."""
+    LIMITED = "evaluation of the model after ended by a limit"
+    """The model before is evaluated, the one after reaches the limit of time or memory, which proves nothing."""
 
 
-UNEVALUATED: Final = frozenset({Status.NEITHER, Status.ONLY_BEFORE, Status.ONLY_AFTER})
+UNEVALUATED: Final = frozenset({Status.NEITHER, Status.ONLY_BEFORE, Status.ONLY_AFTER, Status.LIMITED})
 """The outcomes without outputs of both models."""
 
 
@@ -55,6 +58,15 @@ class Verdict:
     def changed(self) -> bool:
         """Whether the meaning has changed: the outputs differ, or are missing after."""
         return self.status in (Status.DIFFERENT, Status.ONLY_BEFORE)
+
+    @property
+    def comparison(self) -> Comparison:
+        """The verdict in the words of all IRs: equal, changed or not verified."""
+        if self.changed:
+            return Comparison.different(self.reason)
+        if self.status in (Status.EQUAL, Status.WRONG_ALIKE):
+            return Comparison.same(self.reason)
+        return Comparison.unverified(f"{self.status.value}: {self.reason}" if self.reason else self.status.value)
 
 
 def compare(
@@ -91,7 +103,7 @@ def compare(
 
 def _unevaluated(before: Evaluation, after: Evaluation) -> tuple[Status, str]:
     if before.outputs is not None:
-        return Status.ONLY_BEFORE, f"after: {after.error}"
+        return Status.LIMITED if after.is_limited else Status.ONLY_BEFORE, f"after: {after.error}"
     if after.outputs is not None:
         return Status.ONLY_AFTER, f"before: {before.error}"
     is_same = before.error == after.error

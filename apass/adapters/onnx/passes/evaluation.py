@@ -7,9 +7,9 @@ import onnx
 import onnx_ir as ir
 from anyio import CapacityLimiter, to_process
 
+from apass.adapters.onnx.passes.constant_part import ConstantPart, constant_part, evaluate_part, replace_part
 from apass.adapters.onnx.rewrites.engine import MAX_BYTES
-from apass.adapters.onnx.rewrites.evaluation import ConstantPart, constant_part, evaluate_part, replace_part
-from apass.concurrency.processes.pool import call_in_worker
+from apass.concurrency.processes.pool import LostCall, call_in_worker
 from apass.core.adapter import adapter_for
 from apass.core.context import PassContext, waiting_for
 from apass.core.pass_info import PassInfo
@@ -52,10 +52,10 @@ class EvaluateConstants(ModulePass[ir.Model]):
     async def _evaluate(self, mod: ir.Model, part: ConstantPart, ctx: PassContext) -> ir.Model:
         limiter: CapacityLimiter = to_process.current_default_process_limiter()
         with waiting_for("its worker process"):
-            arrays, reason = await call_in_worker(evaluate_part, (part.model,), self.time_limit, limiter)
-        if arrays is None:
-            text = f"pass {self.info.name!r}: constants are not evaluated: {reason or 'no evaluator supports them'}"
-            ctx.diag_ctx.warning(text)
+            arrays = await call_in_worker(evaluate_part, (part.model,), self.time_limit, limiter)
+        if arrays is None or isinstance(arrays, LostCall):
+            reason = "no evaluator supports them" if arrays is None else arrays.reason
+            ctx.diag_ctx.warning(f"pass {self.info.name!r}: constants are not evaluated: {reason}")
             return mod
         adapter = adapter_for(mod)
         copied = adapter.isolate(mod, [name for name, _ in adapter.functions(mod)])

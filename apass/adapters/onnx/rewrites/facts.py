@@ -307,7 +307,8 @@ class Facts:
         if tensor is not None:
             self._shapes[value], self._types[value] = tuple(tensor.shape.numpy()), tensor.dtype
         elif isinstance(value.type, ir.TensorType) and value.shape is not None and self._is_trusted(value):
-            dims = [dim if isinstance(dim, int) and dim >= 0 else self.fresh() for dim in value.shape]
+            # Some exporters write -1 or 0 for a size that varies.
+            dims = [dim if isinstance(dim, int) and dim > 0 else self.fresh() for dim in value.shape]
             self._shapes[value] = tuple(dims)
 
     def _is_trusted(self, value: ir.Value) -> bool:

@@ -13,6 +13,7 @@ from anyio import BrokenWorkerProcess, CapacityLimiter
 from apass.adapters.onnx import ADAPTER
 from apass.adapters.onnx.outputs import Status, Verdict, batches, judging
 from apass.adapters.onnx.outputs.batches import judge_in_worker
+from apass.adapters.onnx.outputs.evaluation import Evaluation
 from apass.adapters.onnx.outputs.judging import Finished, Pair, Started, judge, judge_all
 from apass.concurrency.processes.pool import run_in_worker
 from tests.helpers.onnx_models import endless, model_of
@@ -125,7 +126,7 @@ async def test_time_limit_ends_only_its_pair(comparisons: Comparisons) -> None:
     await comparisons.run(pairs, time_limit=2.0)
     verdict = comparisons.verdicts.pop("endless")
     assert isinstance(verdict, Verdict)
-    assert (verdict.status, verdict.reason) == (Status.ONLY_BEFORE, "after: the evaluation took longer than 2 s")
+    assert (verdict.status, verdict.reason) == (Status.LIMITED, "after: the evaluation took longer than 2 s")
     assert set(comparisons.statuses().values()) == {Status.EQUAL}
 
 
@@ -194,7 +195,7 @@ def test_worker_leaves_pairs_after_its_time(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(judging, "SECONDS", 0.0)
     judge_all([pair(), pair()], messages.append)
     *started, finished = map(pickle.loads, messages)
-    assert [message.index for message in started] == [0, 0, 0]
+    assert [message.index for message in started] == [0, 0]
     assert isinstance(finished, Finished)
     assert pickle.loads(finished.outcome).status is Status.EQUAL
 
@@ -203,12 +204,12 @@ def test_judge_reports_each_step() -> None:
     steps: list[tuple[str, str]] = []
     judge(pair(after=ABS, engines=("reference", "onnxruntime")), steps.append)
     assert steps == [
-        ("inputs", ""),
         ("reference", "before"),
         ("reference", "after"),
         ("reference", "before again"),
         ("onnxruntime", "before"),
         ("onnxruntime", "after"),
+        ("onnxruntime", "before optimized by it"),
         ("onnxruntime", "before again"),
     ]
     steps.clear()
@@ -219,14 +220,13 @@ def test_judge_reports_each_step() -> None:
 @pytest.mark.parametrize(
     ("step", "status", "reason"),
     [
-        (("inputs", ""), Status.NEITHER, "cannot create inputs: lost"),
         (("reference", "before"), Status.ONLY_AFTER, "before: lost"),
         (("reference", "after"), Status.ONLY_BEFORE, "after: lost"),
     ],
 )
 def test_lost_step_is_not_repeated(step: tuple[str, str], status: Status, reason: str) -> None:
     steps: list[tuple[str, str]] = []
-    verdict = judge(pair(lost={step: "lost"}), steps.append)
+    verdict = judge(pair(lost={step: Evaluation(None, error="lost")}), steps.append)
     assert (verdict.status, verdict.reason) == (status, reason)
     assert step not in steps
 

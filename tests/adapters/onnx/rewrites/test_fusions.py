@@ -6,7 +6,7 @@ import onnx_ir as ir
 import pytest
 
 import apass
-from apass.adapters.onnx.rewrites.evaluation import constant_part
+from apass.adapters.onnx.passes.constant_part import constant_part
 from tests.helpers.onnx_models import model_of, op_types, outputs, run
 from tests.helpers.rows import row
 

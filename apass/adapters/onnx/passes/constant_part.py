@@ -100,10 +100,10 @@ def evaluate_part(model: bytes) -> list[Array] | None:
     onnxruntime evaluates it if it is installed and supports it, otherwise the reference evaluator of onnx.
     """
     # The evaluators are imported in the worker only.
-    from apass.adapters.onnx.outputs.evaluation import ENGINES
+    from apass.adapters.onnx.outputs.evaluation import LOADERS
 
     for engine in ("onnxruntime", "reference"):
-        outputs = ENGINES[engine](model, {}).outputs
+        outputs = LOADERS[engine](model)({}).outputs
         if outputs is not None and all(isinstance(output, np.ndarray) for output in outputs):
             return list(outputs)
     return None
