@@ -56,7 +56,7 @@ TABLE: Final[Mapping[str, PassEntry]] = {
     ),
     "FuseNodes": PassEntry(
         3,
-        "Fuse MatMul and Add into Gemm, Min and Max into Clip, and BatchNormalization into Conv.",
+        "Move constant scales and shifts into weights, and restore operators such as Gemm, Clip and HardSwish.",
         "Changes last digits; a Clip may replace NaN by a bound.",
     ),
     "IdentityElimination": PassEntry(

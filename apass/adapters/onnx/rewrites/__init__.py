@@ -6,6 +6,8 @@ enable each other: a folded shape turns a Reshape into a no-op, whose removal jo
 
 from typing import ClassVar
 
+from apass.adapters.onnx.rewrites.activations import ACTIVATIONS
+from apass.adapters.onnx.rewrites.affine import AFFINE
 from apass.adapters.onnx.rewrites.constant_folding import FOLDING
 from apass.adapters.onnx.rewrites.control_flow import BRANCHES
 from apass.adapters.onnx.rewrites.engine import RewritePass, Rule, Rules
@@ -46,4 +48,4 @@ class FusePass(RewritePass):
 
     """
 
-    rules: ClassVar[Rules] = FUSIONS
+    rules: ClassVar[Rules] = _joined(ACTIVATIONS, AFFINE, FUSIONS)

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-import numpy as np
 import onnx_ir as ir
 
 from apass.adapters.onnx.rewrites.engine import Context, Rules
@@ -82,47 +81,8 @@ def _bounds_to_clip(node: ir.Node, context: Context) -> bool:
     return False
 
 
-def _normalize_in_conv(node: ir.Node, context: Context) -> bool:
-    """Scale the weights of a Conv instead of normalizing its result."""
-    facts, editor = context.facts, context.editor
-    before = producer(node.inputs[0], "Conv")
-    if before is None or not is_used_once(before.outputs[0]) or not _is_inference(node, facts):
-        return False
-    if not editor.can_hold(node):
-        return False
-    weights = facts.constant(before.inputs[1])
-    bias = facts.constant(before.inputs[2]) if len(before.inputs) > 2 and before.inputs[2] is not None else None
-    parameters = [facts.constant(value) for value in node.inputs[1:5]]
-    if weights is None or (bias is None and any(before.inputs[2:])) or weights.dtype != np.float32:
-        return False
-    known = [array.astype(np.float64) for array in parameters if array is not None and array.dtype == np.float32]
-    if len(known) != 4:
-        return False
-    scale, shift, mean, variance = known
-    with np.errstate(all="ignore"):
-        factor = scale / np.sqrt(variance + attributes(node).get("epsilon", 1e-5))
-        new_weights = weights * factor.reshape(-1, *[1] * (weights.ndim - 1))
-        new_bias = ((0.0 if bias is None else bias.astype(np.float64)) - mean) * factor + shift
-        operands = [array.astype(np.float32) for array in (new_weights, new_bias)]
-    # Without variance and epsilon the factor is infinite. A zero among the weights would become NaN.
-    if not all(np.isfinite(array).all() for array in (factor, *operands)):
-        return False
-    constants = [editor.constant(node, array) for array in operands]
-    return editor.substitute(node, "Conv", [before.inputs[0], *constants], attributes(before))
-
-
-def _is_inference(node: ir.Node, facts: Facts) -> bool:
-    """Return whether a BatchNormalization uses a given mean and variance per channel."""
-    attrs, more = attributes(node), node.outputs[1:]
-    if facts.version < 7 or attrs.get("training_mode", 0) or not attrs.get("spatial", 1):
-        return False
-    # Before version 14, the number of outputs selects training.
-    return not any(value.name if facts.version < 14 else value.uses() or value.is_graph_output() for value in more)
-
-
 FUSIONS: Final[Rules] = {
     "Add": (_add_to_gemm,),
-    "BatchNormalization": (_normalize_in_conv,),
     "Gemm": (_transpose_in_gemm,),
     "Max": (_bounds_to_clip,),
     "Min": (_bounds_to_clip,),
