@@ -11,7 +11,8 @@ from typing import Final
 import onnx
 import onnx_ir as ir
 
-from apass.adapters.onnx.rewrites.facts import Dim, Facts, attributes, is_onnx, subgraphs
+from apass.adapters.onnx.rewrites.dims import Dim, attributes
+from apass.adapters.onnx.rewrites.facts import Facts, is_onnx, subgraphs
 
 __all__ = ["candidate_sizes", "dim_label"]
 

@@ -6,8 +6,9 @@ import numpy as np
 import onnx_ir as ir
 
 from apass.adapters.onnx.rewrites.affine import affine_of
+from apass.adapters.onnx.rewrites.dims import attributes
 from apass.adapters.onnx.rewrites.engine import Context, Rules
-from apass.adapters.onnx.rewrites.facts import Facts, attributes
+from apass.adapters.onnx.rewrites.facts import Facts
 from apass.adapters.onnx.rewrites.merging import is_used_once, producer
 
 __all__ = ["ACTIVATIONS"]

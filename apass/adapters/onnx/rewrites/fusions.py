@@ -4,8 +4,9 @@ from typing import Final
 
 import onnx_ir as ir
 
+from apass.adapters.onnx.rewrites.dims import Shape, attributes
 from apass.adapters.onnx.rewrites.engine import Context, Rules
-from apass.adapters.onnx.rewrites.facts import Facts, Shape, attributes
+from apass.adapters.onnx.rewrites.facts import Facts
 from apass.adapters.onnx.rewrites.merging import is_used_once, producer
 
 __all__ = ["FUSIONS"]

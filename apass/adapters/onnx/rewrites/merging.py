@@ -6,8 +6,9 @@ from typing import Any, Final, cast
 import numpy as np
 import onnx_ir as ir
 
+from apass.adapters.onnx.rewrites.dims import Shape, attributes, broadcast
 from apass.adapters.onnx.rewrites.engine import Context, Rules
-from apass.adapters.onnx.rewrites.facts import Facts, Shape, attributes, broadcast, is_onnx
+from apass.adapters.onnx.rewrites.facts import Facts, is_onnx
 from apass.adapters.onnx.rewrites.zeros import is_zero_sign_lost
 
 __all__ = ["MERGES"]

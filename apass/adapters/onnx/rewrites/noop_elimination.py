@@ -6,8 +6,9 @@ from typing import Any, Final
 import numpy as np
 import onnx_ir as ir
 
+from apass.adapters.onnx.rewrites.dims import attributes, broadcast
 from apass.adapters.onnx.rewrites.engine import Context, Rules
-from apass.adapters.onnx.rewrites.facts import Facts, attributes, broadcast
+from apass.adapters.onnx.rewrites.facts import Facts
 from apass.adapters.onnx.rewrites.kernels import Array
 from apass.adapters.onnx.rewrites.merging import producer
 from apass.adapters.onnx.rewrites.zeros import is_zero_sign_lost

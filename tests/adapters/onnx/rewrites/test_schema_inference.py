@@ -5,7 +5,8 @@ import onnx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apass.adapters.onnx.rewrites.facts import Facts, Shape
+from apass.adapters.onnx.rewrites.dims import Shape
+from apass.adapters.onnx.rewrites.facts import Facts
 from tests.helpers.amounts import amount
 from tests.helpers.onnx_models import model_of, onnxruntime_session
 from tests.helpers.rows import row
