@@ -147,7 +147,40 @@ def _proto(
         raise AdapterError(f"this ONNX model cannot be serialized: {short_reason(_innermost(error))}") from error
     # protobuf omits an empty graph, and the reader would miss it.
     proto.graph.SetInParent()
+    for imported in proto.opset_import:
+        if not imported.domain:
+            # An empty text takes two bytes, which a file without it does not have.
+            imported.ClearField("domain")
+    _drop_types(proto.graph)
     return proto
+
+
+def _drop_types(graph: onnx.GraphProto) -> None:
+    """Remove the types of initializers, which their data has as well.
+
+    onnx_ir writes them for each initializer. A model would become larger by being read and written.
+    """
+    graphs = [graph]
+    for inner in graphs:  # the list grows in the loop
+        known = {tensor.name: tensor for tensor in inner.initializer}
+        kept = [info for info in inner.value_info if info.name not in known or info != _type_of(known[info.name])]
+        if len(kept) < len(inner.value_info):
+            del inner.value_info[:]
+            inner.value_info.extend(kept)
+        for node in inner.node:
+            for attr in node.attribute:
+                if attr.HasField("g"):
+                    graphs.append(attr.g)
+                graphs += attr.graphs
+
+
+def _type_of(tensor: onnx.TensorProto) -> onnx.ValueInfoProto:
+    info = onnx.ValueInfoProto(name=tensor.name)
+    info.type.tensor_type.elem_type = tensor.data_type
+    info.type.tensor_type.shape.SetInParent()
+    for size in tensor.dims:
+        info.type.tensor_type.shape.dim.add(dim_value=size)
+    return info
 
 
 def _is_writable(initializers: list[ir.Value], tensors: list[Tensor]) -> bool:

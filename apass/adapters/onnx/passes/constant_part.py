@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import numpy as np
 import onnx
@@ -10,7 +10,8 @@ import onnx_ir as ir
 
 from apass.adapters.onnx.rewrites.editing import Editor
 from apass.adapters.onnx.rewrites.engine import MAX_BYTES, MAX_TOTAL
-from apass.adapters.onnx.rewrites.facts import Facts, is_onnx
+from apass.adapters.onnx.rewrites.facts import Facts, constant_tensor, is_onnx
+from apass.adapters.onnx.rewrites.growth import SMALL
 from apass.adapters.onnx.rewrites.kernels import Array
 
 __all__ = ["ConstantPart", "constant_part", "evaluate_part", "replace_part"]
@@ -56,29 +57,39 @@ def constant_part(model: ir.Model, max_bytes: int = MAX_BYTES) -> ConstantPart |
     if not facts.version:
         return None
     nodes: list[ir.Node] = []
-    computed: dict[ir.Value, Any] = {}
+    computed: dict[ir.Value, int] = {}
+    """Each computed value, with the number of bytes of the operands that it comes from."""
     operands: dict[ir.Value, Array] = {}
     for node in graph:
         facts.record(node)
         if node.op_type in _EXCLUDED or not is_onnx(node) or not any(node.inputs):
             continue
-        arrays = {value: facts.constant(value) for value in node.inputs if value is not None and value not in computed}
+        arrays = {
+            value: None if constant_tensor(value) is None else facts.constant(value)
+            for value in node.inputs
+            if value is not None and value not in computed
+        }
         if any(array is None for array in arrays.values()):
             continue
         sizes = {value: facts.size(value) for value in node.outputs if value.name}
         if any(size is None or size > max_bytes for size in sizes.values()):
             continue
+        room = sum(array.nbytes for array in arrays.values() if array is not None)
+        room += sum(computed[value] for value in node.inputs if value in computed)
         nodes.append(node)
         operands.update({value: array for value, array in arrays.items() if array is not None})
-        computed.update(dict.fromkeys(sizes, node))
+        computed.update(dict.fromkeys(sizes, room))
     chosen = set(nodes)
     results = {
         value: (cast("tuple[int, ...]", facts.shape(value)), dtype)
-        for value in computed
+        for value, room in computed.items()
         if (value.is_graph_output() or any(use.node not in chosen for use in value.uses()))
         and (dtype := facts.dtype(value)) is not None
+        # A result that is larger than the operands that it comes from would make the model larger.
+        and (facts.size(value) or 0) <= max(room, SMALL)
     }
-    if not results:
+    freed = sum(array.nbytes for value, array in operands.items() if all(use.node in chosen for use in value.uses()))
+    if not results or sum(facts.size(value) or 0 for value in results) > freed + SMALL * len(results):
         return None
     proto = onnx.helper.make_model(
         onnx.helper.make_graph(

@@ -14,6 +14,8 @@ from apass.adapters.onnx.rewrites.engine import RewritePass, Rule, Rules
 from apass.adapters.onnx.rewrites.fusions import FUSIONS
 from apass.adapters.onnx.rewrites.merging import MERGES
 from apass.adapters.onnx.rewrites.noop_elimination import NO_OPS
+from apass.adapters.onnx.rewrites.quantization import QUANTIZATION
+from apass.adapters.onnx.rewrites.sizes import SIZES
 
 __all__ = ["FusePass", "SimplifyPass"]
 
@@ -36,7 +38,7 @@ class SimplifyPass(RewritePass):
 
     """
 
-    rules: ClassVar[Rules] = _joined(FOLDING, NO_OPS, MERGES)
+    rules: ClassVar[Rules] = _joined(FOLDING, NO_OPS, MERGES, QUANTIZATION, SIZES)
     first: ClassVar[Rules] = BRANCHES
 
 

@@ -19,6 +19,8 @@ def _fold(node: ir.Node, context: Context) -> bool:
     arrays = [facts.constant(value) for value in used]
     if not used or any(array is None for array in arrays):
         return False
+    if not context.growth.allows(node, sum(array.nbytes for array in arrays if array is not None)):
+        return False
     if any(value.is_graph_output() for value in used):
         return len(used) == 1 and _make_constant(node, used[0], context)
     editor.start_change()

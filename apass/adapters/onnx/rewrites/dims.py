@@ -1,4 +1,4 @@
-"""Sizes of dimensions, some of them unknown, and the facts that rules for them read."""
+"""Sizes of dimensions, and the facts that rules for them read."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence

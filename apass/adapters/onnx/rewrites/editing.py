@@ -193,6 +193,13 @@ class Editor:
             # A producer in an outer graph may come later in the order of removal; it has its own graph.
             waiting += [producer for producer in dict.fromkeys(producers) if producer is not None]
 
+    def remove_unused_constants(self) -> None:
+        """Remove the initializers that no node uses, except inputs and outputs."""
+        for graph in (self._graph, *self._graph.subgraphs()):
+            for name, value in list(graph.initializers.items()):
+                if not (value.uses() or value.is_graph_output() or value.is_graph_input()):
+                    graph.initializers.pop(name)
+
     def set_input(self, node: ir.Node, index: int, value: ir.Value | None) -> None:
         """Replace an operand, and remove what is unused then."""
         self.start_change()

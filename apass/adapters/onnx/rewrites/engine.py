@@ -1,13 +1,14 @@
 """Passes that rewrite the nodes of a model by rules for their operators."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 import onnx_ir as ir
 
 from apass.adapters.onnx.rewrites.editing import Editor, WouldChangeError
 from apass.adapters.onnx.rewrites.facts import Facts, subgraphs
+from apass.adapters.onnx.rewrites.growth import Growth
 from apass.adapters.onnx.validation import quoted, short_reason
 from apass.errors import AdapterError, ApassError
 
@@ -32,6 +33,9 @@ class Context:
 
     facts: Facts
     editor: Editor
+    growth: Growth
+    sizes: dict[object, ir.Value] = field(default_factory=dict[object, ir.Value])
+    """Values that are computed from shapes, by what is known of them."""
 
 
 Rule = Callable[[ir.Node, Context], bool]
@@ -71,8 +75,10 @@ class RewritePass(ir.passes.InPlacePass):
             facts = Facts(graph, self.max_bytes, self.max_bytes * MAX_TOTAL, is_main=is_main)
             editor = Editor(graph, facts, model.ir_version, is_main=is_main)
             if facts.version:
-                self._sweep(graph, Context(facts, editor))
+                self._sweep(graph, Context(facts, editor, Growth(facts)))
             modified |= editor.modified
+            if editor.modified:
+                editor.remove_unused_constants()
         return ir.passes.PassResult(model, modified)
 
     def may_change(self, model: ir.Model) -> bool:
@@ -85,7 +91,7 @@ class RewritePass(ir.passes.InPlacePass):
             editor = Editor(graph, facts, model.ir_version, is_main=is_main, dry=True)
             try:
                 if facts.version:
-                    self._sweep(graph, Context(facts, editor))
+                    self._sweep(graph, Context(facts, editor, Growth(facts)))
             except (WouldChangeError, AdapterError):  # `call` raises the error
                 return True
             if facts.limited:

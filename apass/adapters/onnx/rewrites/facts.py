@@ -13,7 +13,7 @@ import onnx
 import onnx_ir as ir
 
 from apass.adapters.onnx.rewrites.dims import MAX_ELEMENTS, Dim, Shape, attributes, broadcast
-from apass.adapters.onnx.rewrites.element_rules import ELEMENT_RULES
+from apass.adapters.onnx.rewrites.element_rules import CONDITION_RULES, ELEMENT_RULES
 from apass.adapters.onnx.rewrites.kernels import KERNELS, Array, Call, NotExactError, evaluate
 from apass.adapters.onnx.rewrites.schema_inference import Operand, infer_results
 from apass.adapters.onnx.rewrites.shape_rules import SHAPE_RULES
@@ -73,6 +73,9 @@ _BROADCAST_SINCE: Final = 7
 
 SCAN_SINCE: Final = 9
 """The version of the operator set in which Scan got its present form."""
+
+_NO_NAMES: Final = frozenset({"dim", "dyn", "dynamic", "none", "null", "undefined", "unk", "unknown"})
+"""What exporters write for each dimension without a name."""
 
 _SPECIAL: Final = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 """Operators with subgraphs, whose results get no shapes."""
@@ -180,11 +183,6 @@ class Facts:
         """Return whether it is the size of a dimension of a value, and thus not negative."""
         return dim in self._sizes
 
-    def is_static(self, value: ir.Value | None) -> bool:
-        """Return whether all dimensions of a value are known."""
-        shape = self.shape(value)
-        return shape is not None and all(isinstance(dim, int) for dim in shape)
-
     def knows(self, node: ir.Node) -> bool:
         """Return whether a node is a valid use of an operator of the default operator set."""
         if not self.version or not is_onnx(node):
@@ -272,9 +270,21 @@ class Facts:
         if tensor is not None:
             self._set(value, tuple(tensor.shape.numpy()), tensor.dtype)
         elif isinstance(value.type, ir.TensorType) and value.shape is not None and self._is_trusted(value):
+            self._set(value, tuple(self._declared(dim) for dim in value.shape), None)
+
+    def _declared(self, dim: int | ir.SymbolicDim) -> Dim:
+        """Return a declared dimension of an input.
+
+        A name is one size in the whole graph: callers must pass inputs that agree.
+        Source: https://github.com/onnx/onnx/blob/main/docs/IR.md#static-tensor-shapes
+        """
+        if isinstance(dim, int):
             # Some exporters write -1 or 0 for a size that varies.
-            dims = [dim if isinstance(dim, int) and dim > 0 else self.fresh() for dim in value.shape]
-            self._set(value, tuple(dims), None)
+            return dim if dim > 0 else self.fresh()
+        name = dim.value
+        if name is None or not name.isidentifier() or name.lower() in _NO_NAMES:
+            return self.fresh()
+        return f"{name}"
 
     def _is_trusted(self, value: ir.Value) -> bool:
         # Callers must respect the types of the main graph's inputs. Those of functions and subgraphs are not declared.
@@ -334,6 +344,8 @@ class Facts:
 
     def _track(self, node: ir.Node) -> None:
         """Track the elements of a result that is computed from shapes."""
+        if node.op_type in CONDITION_RULES:
+            self._compare(node)
         rule = ELEMENT_RULES.get(node.op_type)
         if rule is None:
             return
@@ -355,6 +367,16 @@ class Facts:
             limits = np.iinfo(dtype.numpy())
             if all(limits.min <= int(element) <= limits.max for element in elements):
                 self._constants[output] = np.array(elements, dtype.numpy()).reshape(cast("tuple[int, ...]", shape))
+
+    def _compare(self, node: ir.Node) -> None:
+        """Record the truth values of a comparison of sizes, if all are known."""
+        shape, output = self.shape(node.outputs[0]), node.outputs[0]
+        try:
+            found = CONDITION_RULES[node.op_type](self, node)
+        except INVALID:
+            return
+        if found is not None and shape is not None and len(shape) <= 1 and shape in ((), (len(found),)):
+            self._constants[output] = np.array(found, np.bool_).reshape(cast("tuple[int, ...]", shape))
 
     def _evaluate(self, node: ir.Node) -> None:
         """Evaluate a node whose operands are constant and whose results are small."""

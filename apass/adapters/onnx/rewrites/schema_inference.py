@@ -139,12 +139,35 @@ def _pool_dims(attrs: Mapping[str, Any], before: Shape | None, dims: Dims) -> Di
     result = dims[:2]
     for axis, (size, count) in enumerate(zip(before[2:], dims[2:], strict=True)):
         extent = dilations[axis] * (kernel[axis] - 1) + 1
-        result.append(None)
+        result.append(_kept(attrs, size, extent, strides[axis], pads[axis] + pads[axis + rank]))
         if not isinstance(size, int) or not isinstance(count, int):
             continue
         if is_padded_alike and extent <= size + pads[axis] + pads[axis + rank]:
             is_beyond = attrs.get("ceil_mode", 0) and (count - 1) * strides[axis] >= size + pads[axis]
             result[-1] = count - 1 if is_beyond else count
+    return result
+
+
+def _kept(attrs: Mapping[str, Any], size: int | str, extent: int, stride: int, padding: int) -> str | None:
+    """Return an unknown size that windows keep, or None."""
+    if not isinstance(size, str) or attrs.get("auto_pad", "NOTSET") != "NOTSET":
+        return None
+    return size if stride == 1 and padding == extent - 1 else None
+
+
+def _convolved_dims(attrs: Mapping[str, Any], before: Shape | None, dims: Dims) -> Dims:
+    """Keep the unknown sizes that a Conv does not change."""
+    kernel: Sequence[int] | None = attrs.get("kernel_shape")
+    if dims is None or before is None or kernel is None or len(dims) != len(before):
+        return dims
+    rank = len(kernel)
+    dilations, strides = attrs.get("dilations") or [1] * rank, attrs.get("strides") or [1] * rank
+    pads = attrs.get("pads") or [0] * 2 * rank
+    result = dims[:2]
+    for axis, (size, count) in enumerate(zip(before[2:], dims[2:], strict=True)):
+        extent = dilations[axis] * (kernel[axis] - 1) + 1
+        kept = _kept(attrs, size, extent, strides[axis], pads[axis] + pads[axis + rank])
+        result.append(count if kept is None else kept)
     return result
 
 
@@ -173,6 +196,7 @@ def _no_dims(attrs: Mapping[str, Any], before: Shape | None, dims: Dims) -> Dims
 
 _CORRECTIONS: Final[Mapping[str, Callable[[Mapping[str, Any], Shape | None, Dims], Dims]]] = {
     "AveragePool": _pool_dims,
+    "Conv": _convolved_dims,
     "ConvTranspose": _transposed_dims,
     "Einsum": _no_dims,  # of equal labels, onnx takes the first size, which may be broadcast
     "LpPool": _pool_dims,

@@ -190,14 +190,33 @@ def test_shapes_of_inputs_fold_to_constants() -> None:
 
 def test_symbolic_dimension_stays_symbolic() -> None:
     text = """g (float[N, 4] x, float[M, 4] z) => (float[A, 4] y) {
-        s = Shape(z) y = Reshape(x, s)
+        s = Shape(z) y = Expand(x, s)
     }"""
-    assert operators(text) == ["Shape", "Reshape"]
+    assert operators(text) == ["Shape", "Expand"]
 
 
-def test_equal_names_of_dimensions_are_not_trusted() -> None:
-    text = "g (float[N] x, float[N] z) => (float[N] y) { s = Shape(z) a = Expand(x, s) y = Neg(a) }"
-    assert operators(text) == ["Shape", "Expand", "Neg"]
+def test_shape_with_one_unknown_size_is_inferred() -> None:
+    rows = {
+        "s = Shape(z) y = Reshape(x, s)": [-1, 4],
+        "s = Shape<end=1>(x) t = Concat<axis=0>(s, two, free) y = Reshape(x, t)": [0, 2, -1],
+        "s = Shape<end=1>(z) t = Concat<axis=0>(s, free) y = Reshape(x, t)": None,
+        "s = Shape<end=1>(x) t = Concat<axis=0>(two, two, s) y = Reshape(x, t)": [2, 2, -1],
+    }
+    for nodes, target in rows.items():
+        with row(nodes):
+            constants = "int64[1] two = {2}, int64[1] free = {-1}"
+            text = f"g (float[N,4] x, float[M,4] z) => (float y) <{constants}> {{ {nodes} }}"
+            reshape = run("onnx.Simplify", model_of(text)).graph[-1]
+            operand = None if reshape.inputs[1] is None else reshape.inputs[1].const_value
+            assert (None if operand is None else operand.numpy().tolist()) == target
+
+
+def test_equal_names_of_dimensions_are_equal_sizes() -> None:
+    text = "g (float[{0}] x, float[{0}] z) => (float[{0}] y) {{ s = Shape(z) a = Expand(x, s) y = Neg(a) }}"
+    assert operators(text.format("N")) == ["Neg"]
+    # What exporters write for each dimension is no name.
+    for name in ("None", "unknown"):
+        assert operators(text.format(name)) == ["Shape", "Expand", "Neg"]
 
 
 def test_reshape_by_possible_zero_is_kept() -> None:
@@ -397,3 +416,54 @@ def test_damaged_node_is_named() -> None:
     for graph, message in rows.items():
         with row(graph), pytest.raises(apass.errors.AdapterError, match=message):
             run("onnx.Default", model_of(graph))
+
+
+def test_sizes_of_other_tensors_are_reused() -> None:
+    text = """g (float[N, 4] x) => (float[N, 4] y, int64[1] u) <int64[1] first = {0}> {
+        a = Relu(x) s = Shape(x) m = Gather(s, first) t = Shape(a) n = Gather(t, first) o = Identity(m) u = Add(o, n)
+        y = Neg(a)
+    }"""
+    assert operators(text) == ["Relu", "Shape", "Add", "Neg"]
+
+
+CONDITIONS = {
+    "minus = Constant<value_ints=[-1]>() c = Equal(n, minus) y = Where(c, two, n)": ["Shape"],
+    "zero = Constant<value_ints=[0]>() c = Less(n, zero) y = Where(c, two, n)": ["Shape"],
+    "c = Equal(n, n) y = Where(c, two, n)": ["Constant"],
+    "c = Greater(n, two) y = Where(c, two, n)": ["Shape", "Greater", "Where"],
+    "i = Cast<to=6>(n) j = Cast<to=7>(i) y = Add(j, two)": ["Shape", "Add"],
+}
+"""Nodes after the first size of `x`, with the operators that are left."""
+
+
+def test_comparisons_of_sizes_are_folded() -> None:
+    for nodes, expected in CONDITIONS.items():
+        with row(nodes):
+            text = f"g (float[N, 4] x) => (int64[1] y) <int64[1] two = {{2}}> {{ n = Shape<end=1>(x) {nodes} }}"
+            assert operators(text) == expected
+
+
+def test_constants_that_would_be_larger_are_computed() -> None:
+    weights = ir.tensor(np.ones((64, 64), np.int8), name="w")
+    rows = {
+        "f = Cast<to=1>(w) y = MatMul(x, f)": ["Cast", "MatMul"],
+        "t = Transpose(w) f = Cast<to=1>(t) y = MatMul(x, f)": ["Cast", "MatMul"],
+        "t = Transpose(w) f = Cast<to=1>(t) g = Cast<to=1>(w) z = MatMul(x, f) y = MatMul(z, g)": [
+            *("Transpose", "Cast", "Cast"),
+            *("MatMul", "MatMul"),
+        ],
+    }
+    for nodes, expected in rows.items():
+        with row(nodes):
+            model = model_of(f"g (float[2,64] x, int8[64,64] w) => (float y) {{ {nodes} }}")
+            value = model.graph.inputs.pop()
+            value.const_value = weights
+            model.graph.register_initializer(value)
+            result = run("onnx.Simplify", model)
+            assert op_types(result) == expected
+            assert len(ADAPTER.dumps(result)) <= len(ADAPTER.dumps(model))
+
+
+def test_unused_constants_are_removed() -> None:
+    text = "g (float[2] x) => (float[2] y) <float[2] c = {1, 2}> { n = Neg(c) m = Neg(n) y = Add(x, m) }"
+    assert list(run("onnx.Simplify", model_of(text)).graph.initializers) == ["m"]
