@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from apass.adapters.onnx.rewrites.activations import ACTIVATIONS
 from apass.adapters.onnx.rewrites.affine import AFFINE
+from apass.adapters.onnx.rewrites.axes import AXES
 from apass.adapters.onnx.rewrites.constant_folding import FOLDING
 from apass.adapters.onnx.rewrites.control_flow import BRANCHES
 from apass.adapters.onnx.rewrites.engine import RewritePass, Rule, Rules
@@ -15,6 +16,8 @@ from apass.adapters.onnx.rewrites.fusions import FUSIONS
 from apass.adapters.onnx.rewrites.merging import MERGES
 from apass.adapters.onnx.rewrites.noop_elimination import NO_OPS
 from apass.adapters.onnx.rewrites.quantization import QUANTIZATION
+from apass.adapters.onnx.rewrites.ranks import RANKS
+from apass.adapters.onnx.rewrites.recurrent import RECURRENT
 from apass.adapters.onnx.rewrites.sizes import SIZES
 
 __all__ = ["FusePass", "SimplifyPass"]
@@ -38,7 +41,7 @@ class SimplifyPass(RewritePass):
 
     """
 
-    rules: ClassVar[Rules] = _joined(FOLDING, NO_OPS, MERGES, QUANTIZATION, SIZES)
+    rules: ClassVar[Rules] = _joined(FOLDING, NO_OPS, MERGES, AXES, QUANTIZATION, RANKS, RECURRENT, SIZES)
     first: ClassVar[Rules] = BRANCHES
 
 

@@ -5,17 +5,38 @@ from typing import Final
 import onnx_ir as ir
 
 from apass.adapters.onnx.rewrites.engine import Context, Rules
+from apass.adapters.onnx.rewrites.merging import producer
 
-__all__ = ["BRANCHES"]
+__all__ = ["BRANCHES", "inline_branch"]
 
 
-def _inline_branch(node: ir.Node, context: Context) -> bool:
+def _choose_branch(node: ir.Node, context: Context) -> bool:
     """Replace an If with a constant condition by the nodes of the branch."""
     condition = context.facts.constant(node.inputs[0])
     if condition is None or condition.size != 1:
         return False
-    attr = node.attributes["then_branch" if condition.reshape(-1)[0] else "else_branch"]
-    branch, editor, graph = attr.as_graph(), context.editor, node.graph
+    return inline_branch(node, "then_branch" if condition.reshape(-1)[0] else "else_branch", context)
+
+
+def _exchange_branches(node: ir.Node, context: Context) -> bool:
+    """Exchange the branches instead of negating the condition."""
+    before = producer(node.inputs[0], "Not")
+    if before is None or before.inputs[0] is None:
+        return False
+    then_branch, else_branch = (node.attributes[name].as_graph() for name in ("then_branch", "else_branch"))
+    context.editor.start_change()
+    node.attributes["then_branch"] = ir.AttrGraph("then_branch", else_branch)
+    node.attributes["else_branch"] = ir.AttrGraph("else_branch", then_branch)
+    context.editor.set_input(node, 0, before.inputs[0])
+    return True
+
+
+def inline_branch(node: ir.Node, name: str, context: Context) -> bool:
+    """Replace an If by the nodes of one of its branches, and return True.
+
+    Return False if the branch has inputs, which is not valid.
+    """
+    branch, editor, graph = node.attributes[name].as_graph(), context.editor, node.graph
     if branch.inputs:  # a branch of a valid model has none
         return False
     editor.start_change()
@@ -58,5 +79,5 @@ def _skip_loop(node: ir.Node, context: Context) -> bool:
     return True
 
 
-BRANCHES: Final[Rules] = {"If": (_inline_branch,), "Loop": (_skip_loop,)}
+BRANCHES: Final[Rules] = {"If": (_choose_branch, _exchange_branches), "Loop": (_skip_loop,)}
 """Rules for operators with subgraphs; they run before the nodes of the subgraphs are rewritten."""

@@ -48,7 +48,8 @@ Rules = Mapping[str, tuple[Rule, ...]]
 class RewritePass(ir.passes.InPlacePass):
     """Applies rules to all nodes of the main graph, its subgraphs and the functions.
 
-    When a rule sees a node, the nodes before it are already rewritten. One pass over the model is usually enough.
+    When a rule sees a node, the nodes before it are already rewritten. One pass over the model is usually enough. The
+    nodes are sorted first if a node comes before one that it uses.
 
     Parameters:
         max_bytes: maximum size of one constant that is read or computed.
@@ -72,6 +73,9 @@ class RewritePass(ir.passes.InPlacePass):
         """
         modified = False
         for graph, is_main in _graphs(model):
+            if not is_sorted(graph):
+                graph.sort()
+                modified = True
             facts = Facts(graph, self.max_bytes, self.max_bytes * MAX_TOTAL, is_main=is_main)
             editor = Editor(graph, facts, model.ir_version, is_main=is_main)
             if facts.version:
@@ -87,6 +91,8 @@ class RewritePass(ir.passes.InPlacePass):
         The rules are tried until one applies. It is false only if no rule applies, whatever the maximum size is.
         """
         for graph, is_main in _graphs(model):
+            if not is_sorted(graph):
+                return True
             facts = Facts(graph, self.max_bytes, self.max_bytes * MAX_TOTAL, is_main=is_main)
             editor = Editor(graph, facts, model.ir_version, is_main=is_main, dry=True)
             try:
@@ -135,6 +141,25 @@ class RewritePass(ir.passes.InPlacePass):
             rules = (*self.rules.get(node.op_type, ()), *self.rules.get(ANY, ()))
             if node.graph is None or not any(rule(node, context) for rule in rules):
                 return
+
+
+def is_sorted(graph: ir.Graph) -> bool:
+    """Return whether each node of a graph and its subgraphs follows those that it uses.
+
+    ONNX requires this order, but onnxruntime does not.
+    """
+    seen: set[ir.Node] = set()
+    return all(_are_seen(item, seen) for item in [graph, *graph.subgraphs()])
+
+
+def _are_seen(graph: ir.Graph, seen: set[ir.Node]) -> bool:
+    for node in graph:
+        for value in node.inputs:
+            before = None if value is None else value.producer()
+            if before is not None and before not in seen and before.graph is graph:
+                return False
+        seen.add(node)
+    return True
 
 
 def _graphs(model: ir.Model) -> Iterator[tuple[ir.Graph, bool]]:

@@ -6,7 +6,7 @@ declares for other values are not used.
 
 import math
 from functools import lru_cache
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 import onnx
@@ -18,7 +18,7 @@ from apass.adapters.onnx.rewrites.kernels import KERNELS, Array, Call, NotExactE
 from apass.adapters.onnx.rewrites.schema_inference import Operand, infer_results
 from apass.adapters.onnx.rewrites.shape_rules import SHAPE_RULES
 
-__all__ = ["Facts", "constant_tensor", "is_onnx", "subgraphs"]
+__all__ = ["Facts", "Ranks", "constant_tensor", "is_onnx", "subgraphs"]
 
 INVALID: Final = (NotExactError, IndexError, ValueError, TypeError, KeyError, ArithmeticError)
 """Errors of rules for nodes whose operands are invalid."""
@@ -106,6 +106,10 @@ def subgraphs(node: ir.Node) -> list[ir.Graph]:
     return graphs
 
 
+Ranks: TypeAlias = frozenset[int] | None
+"""The possible ranks of a value, or None if any is possible."""
+
+
 class Facts:
     """Types, shapes and constants of the values of one graph with its subgraphs.
 
@@ -130,6 +134,8 @@ class Facts:
         self._shapes: dict[ir.Value, Shape] = {}
         self._types: dict[ir.Value, ir.DataType] = {}
         self._elements: dict[ir.Value, Shape] = {}
+        self._ranks: dict[ir.Value, frozenset[int]] = {}
+        """The possible ranks of values without a known shape."""
         self._symbols = 0
         self._sizes: set[Dim] = set()
         """The symbols that are sizes of dimensions."""
@@ -156,6 +162,25 @@ class Facts:
         if value not in self._shapes and value.producer() is None:
             self._enter(value)
         return self._shapes.get(value)
+
+    def ranks(self, value: ir.Value | None) -> Ranks:
+        """Return the possible ranks of a value, or None if any is possible."""
+        shape = self.shape(value)
+        return frozenset({len(shape)}) if shape is not None else None if value is None else self._ranks.get(value)
+
+    def ranks_after(self, node: ir.Node, ranks: Ranks) -> Ranks:
+        """Return the possible ranks of the result of a node whose operand has some of `ranks`."""
+        if ranks is None or node.op_type in _SAME_TYPE:
+            return ranks
+        axes = attributes(node).get("axes") if len(node.inputs) < 2 else self.integers(node.inputs[1])
+        if node.op_type not in ("Squeeze", "Unsqueeze") or not axes:
+            return None
+        change = len(axes) if node.op_type == "Unsqueeze" else -len(axes)
+        return frozenset(rank + change for rank in ranks if rank + change >= 0)
+
+    def assume(self, value: ir.Value, *, holds: bool) -> None:
+        """Record that a condition has one value in each run that does not fail."""
+        self._constants[value] = np.array(holds)
 
     def dtype(self, value: ir.Value | None) -> ir.DataType | None:
         """Return the type of the elements of a tensor, or None."""
@@ -203,6 +228,9 @@ class Facts:
             self._enter(node.outputs[0])
             return
         self._infer(node)
+        ranks = self.ranks_after(node, self.ranks(node.inputs[0])) if node.inputs else None
+        if ranks is not None and node.outputs[0] not in self._shapes:
+            self._ranks[node.outputs[0]] = ranks
         self._track(node)
         if node.op_type in KERNELS:
             self._evaluate(node)
@@ -246,6 +274,9 @@ class Facts:
             for value, *results in zip(node.outputs, *branches, strict=False):
                 shapes = {self.shape(result) for result in results}
                 self._set(value, shapes.pop() if len(shapes) == 1 else None, self.dtype(results[0]))
+                ranks = [self.ranks(result) for result in results]
+                if None not in ranks:
+                    self._ranks[value] = frozenset(rank for item in ranks if item is not None for rank in item)
 
     def copy(self, old: ir.Value, new: ir.Value) -> None:
         """Take over the facts of a value that is replaced by an equal one."""

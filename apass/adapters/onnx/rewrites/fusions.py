@@ -14,6 +14,9 @@ __all__ = ["FUSIONS"]
 _GEMM_SINCE: Final = 11
 """The version of the operator set in which the third operand of Gemm became optional."""
 
+_PADS_SINCE: Final = 11
+"""The version of the operator set in which the pads of Pad became an operand."""
+
 _GEMM_TYPES: Final = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16})
 
 
@@ -82,10 +85,46 @@ def _bounds_to_clip(node: ir.Node, context: Context) -> bool:
     return False
 
 
+def _drop_zero(node: ir.Node, context: Context) -> bool:
+    """Remove the addition of zeros, which makes -0.0 to 0.0."""
+    facts = context.facts
+    for index in (1, 0) if node.op_type == "Add" else (1,):
+        zeros, other = facts.constant(node.inputs[index]), node.inputs[1 - index]
+        if zeros is None or other is None or zeros.dtype.kind != "f" or zeros.any() or facts.version < 7:
+            continue
+        if facts.shape(other) is not None and facts.shape(other) == facts.shape(node.outputs[0]):
+            return context.editor.bypass(node, other)
+    return False
+
+
+def _pad_in_conv(node: ir.Node, context: Context) -> bool:
+    """Let a Conv pad its operand with zeros."""
+    facts, before = context.facts, producer(node.inputs[0], "Pad")
+    attrs = attributes(node)
+    if before is None or not is_used_once(before.outputs[0]) or facts.version < _PADS_SINCE:
+        return False
+    if attrs.get("auto_pad", "NOTSET") != "NOTSET" or attributes(before).get("mode", "constant") != "constant":
+        return False
+    filling = facts.constant(before.inputs[2]) if len(before.inputs) > 2 and before.inputs[2] is not None else None
+    has_other = len(before.inputs) > 2 and before.inputs[2] is not None and (filling is None or bool(filling.any()))
+    pads, axes = facts.integers(before.inputs[1]), before.inputs[3] if len(before.inputs) > 3 else None
+    if has_other or pads is None or axes is not None or min(pads, default=0) < 0:
+        return False
+    rank = len(pads) // 2
+    if any((*pads[:2], *pads[rank : rank + 2])):
+        return False
+    own = attrs.get("pads") or [0] * 2 * (rank - 2)
+    added = [*pads[2:rank], *pads[rank + 2 :]]
+    attrs["pads"] = [one + other for one, other in zip(own, added, strict=True)]
+    return context.editor.substitute(node, "Conv", [before.inputs[0], *node.inputs[1:]], attrs)
+
+
 FUSIONS: Final[Rules] = {
-    "Add": (_add_to_gemm,),
+    "Add": (_add_to_gemm, _drop_zero),
+    "Conv": (_pad_in_conv,),
     "Gemm": (_transpose_in_gemm,),
     "Max": (_bounds_to_clip,),
     "Min": (_bounds_to_clip,),
+    "Sub": (_drop_zero,),
 }
 """Rules that change last digits."""

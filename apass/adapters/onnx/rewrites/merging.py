@@ -11,7 +11,7 @@ from apass.adapters.onnx.rewrites.engine import Context, Rules
 from apass.adapters.onnx.rewrites.facts import Facts, is_onnx
 from apass.adapters.onnx.rewrites.zeros import is_zero_sign_lost
 
-__all__ = ["MERGES"]
+__all__ = ["MERGES", "is_used_once", "producer", "slice_of_axes"]
 
 _VIEWS: Final = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
 """Operators that keep the order of the elements."""
@@ -343,7 +343,7 @@ def _merge_slices(node: ir.Node, context: Context) -> bool:
     if before is None or facts.version < 10 or not is_used_once(before.outputs[0]) or not context.editor.can_hold(node):
         return False
     rank = len(facts.shape(node.inputs[0]) or ())
-    bounds = [_bounds(item, rank, facts) for item in (before, node)]
+    bounds = [slice_of_axes(item, rank, facts) for item in (before, node)]
     if not rank or bounds[0] is None or bounds[1] is None or bounds[0].keys() & bounds[1].keys():
         return False
     merged = {**bounds[0], **bounds[1]}
@@ -355,7 +355,7 @@ def _merge_slices(node: ir.Node, context: Context) -> bool:
     return context.editor.substitute(node, "Slice", [before.inputs[0], *constants])
 
 
-def _bounds(node: ir.Node, rank: int, facts: Facts) -> dict[int, tuple[int, int, int]] | None:
+def slice_of_axes(node: ir.Node, rank: int, facts: Facts) -> dict[int, tuple[int, int, int]] | None:
     """Return start, end and step of each sliced axis, if they are constant."""
     operands = [facts.integers(value) for value in node.inputs[1:]]
     if len(operands) < 2 or not rank:

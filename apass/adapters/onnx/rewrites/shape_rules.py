@@ -48,7 +48,8 @@ def _reshape_shape(facts: Known, node: ir.Node, attrs: Mapping[str, Any]) -> Res
 def _transpose_shape(facts: Known, node: ir.Node, attrs: Mapping[str, Any]) -> Result:
     shape = facts.shape(node.inputs[0])
     if shape is None:
-        return None, facts.dtype(node.inputs[0])
+        rank = len(attrs.get("perm") or ())
+        return tuple(facts.fresh() for _ in range(rank)) if rank else None, facts.dtype(node.inputs[0])
     perm = attrs.get("perm") or tuple(reversed(range(len(shape))))
     return tuple(shape[axis] for axis in perm), facts.dtype(node.inputs[0])
 
