@@ -356,6 +356,14 @@ def _in_normalization(node: ir.Node, function: Affine, context: Context, depth: 
     return _joined(*edits)
 
 
+def _in_dequantization(node: ir.Node, function: Affine, context: Context, depth: int) -> Edits:
+    """Scale the scale of quantized weights."""
+    scale = weights_of(node.inputs[1])
+    if scale is None or function.shift is not None or function.scale is None or function.scale.size != 1:
+        return None
+    return _replaced(node, 1, scale * function.scale.reshape(()), context, scale.dtype)
+
+
 def _through(
     condition: Callable[[Affine, ir.Node, Facts], bool],
 ) -> Callable[[ir.Node, Affine, Context, int], Edits]:
@@ -392,6 +400,7 @@ _ABSORBERS: Final[Mapping[str, Callable[[ir.Node, Affine, Context, int], Edits]]
     "BatchNormalization": _in_normalization,
     "Conv": _in_convolution,
     "ConvTranspose": _in_convolution,
+    "DequantizeLinear": _in_dequantization,
     "Div": _in_product,
     "Flatten": _VIEW,
     "Gemm": _in_gemm,

@@ -94,6 +94,8 @@ def _slices_to_split(node: ir.Node, context: Context) -> bool:
         return False
     if any(item.outputs[0].is_graph_output() for item in nodes):
         return False
+    if any(use.node.op_type == "Slice" for item in nodes for use in item.outputs[0].uses()):
+        return False  # two Slices become one
     # Before the first of them, whose users may come before the other ones.
     first = next(item for item in graph if item in nodes)
     sizes = context.editor.constant(first, [end - start for start, end in zip(starts, ends, strict=True)])

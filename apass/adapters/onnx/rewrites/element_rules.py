@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 import numpy as np
 import onnx_ir as ir
 
-from apass.adapters.onnx.rewrites.dims import MAX_ELEMENTS, Dim, Known, Shape, product_of
+from apass.adapters.onnx.rewrites.dims import MAX_ELEMENTS, Dim, Known, Shape
 from apass.adapters.onnx.rewrites.kernels import Call, evaluate
 
 __all__ = ["CONDITION_RULES", "ELEMENT_RULES"]
@@ -19,7 +19,7 @@ def _elements_of_shape(facts: Known, node: ir.Node, attrs: Mapping[str, Any]) ->
 
 def _elements_of_size(facts: Known, node: ir.Node, attrs: Mapping[str, Any]) -> Shape | None:
     shape = facts.shape(node.inputs[0])
-    return None if shape is None else (product_of(shape, facts.fresh),)
+    return None if shape is None else (facts.products.of(shape),)
 
 
 def _same_elements(facts: Known, node: ir.Node, attrs: Mapping[str, Any]) -> Shape | None:
@@ -68,7 +68,25 @@ def _joined_elements(facts: Known, node: ir.Node, attrs: Mapping[str, Any]) -> S
     return tuple(result)
 
 
-def _arithmetic(function: Callable[[int, int], int | None], neutral: int, *, commutes: bool) -> Any:
+def _product(facts: Known, left: Dim, right: Dim) -> Dim | None:
+    """Return the product of a size and a positive number, or of two sizes."""
+    if not all(facts.is_size(dim) or (isinstance(dim, int) and dim > 0) for dim in (left, right)):
+        return None
+    return facts.products.of([left, right])
+
+
+def _quotient(facts: Known, left: Dim, right: Dim) -> Dim | None:
+    """Return the quotient of a size and a positive number that divides it."""
+    return facts.products.quotient([left], [right]) if isinstance(right, int) and right > 0 else None
+
+
+def _arithmetic(
+    function: Callable[[int, int], int | None],
+    neutral: int,
+    *,
+    commutes: bool,
+    symbolic: Callable[[Known, Dim, Dim], Dim | None] = lambda facts, left, right: None,
+) -> Any:
     def rule(facts: Known, node: ir.Node, attrs: Mapping[str, Any]) -> Shape | None:
         left, right = facts.elements(node.inputs[0]), facts.elements(node.inputs[1])
         dtype = facts.dtype(node.outputs[0])
@@ -87,7 +105,10 @@ def _arithmetic(function: Callable[[int, int], int | None], neutral: int, *, com
             return facts.fresh() if result is None or not -limit <= result < limit else result
         if right == neutral:
             return left
-        return right if commutes and left == neutral else facts.fresh()
+        if commutes and left == neutral:
+            return right
+        found = symbolic(facts, left, right)
+        return facts.fresh() if found is None else found
 
     return rule
 
@@ -179,13 +200,15 @@ ELEMENT_RULES: Final[Mapping[str, Callable[[Known, ir.Node, Mapping[str, Any]], 
     "Add": _arithmetic(lambda left, right: left + right, 0, commutes=True),
     "Cast": _cast_elements,
     "Concat": _joined_elements,
-    "Div": _arithmetic(lambda left, right: left // right if left >= 0 and right > 0 else None, 1, commutes=False),
+    "Div": _arithmetic(
+        lambda left, right: left // right if left >= 0 and right > 0 else None, 1, commutes=False, symbolic=_quotient
+    ),
     "Expand": _expanded_elements,
     "Gather": _gathered_elements,
     "Identity": _same_elements,
     "Max": _largest,
     "Min": _largest,
-    "Mul": _arithmetic(lambda left, right: left * right, 1, commutes=True),
+    "Mul": _arithmetic(lambda left, right: left * right, 1, commutes=True, symbolic=_product),
     "Reshape": _same_elements,
     "Shape": _elements_of_shape,
     "Size": _elements_of_size,

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from apass.adapters.onnx.rewrites.dims import MAX_ELEMENTS, Dim, Shape, attributes, broadcast
+from apass.adapters.onnx.rewrites.dims import MAX_ELEMENTS, Dim, Products, Shape, attributes, broadcast
 from apass.adapters.onnx.rewrites.element_rules import CONDITION_RULES, ELEMENT_RULES
 from apass.adapters.onnx.rewrites.kernels import KERNELS, Array, Call, NotExactError, evaluate
 from apass.adapters.onnx.rewrites.schema_inference import Operand, infer_results
@@ -137,6 +137,9 @@ class Facts:
         self._ranks: dict[ir.Value, frozenset[int]] = {}
         """The possible ranks of values without a known shape."""
         self._symbols = 0
+        self.products = Products()
+        """Products of sizes."""
+        self._shortened: dict[Dim, Dim] = {}
         self._sizes: set[Dim] = set()
         """The symbols that are sizes of dimensions."""
 
@@ -204,9 +207,15 @@ class Facts:
         self._symbols += 1
         return f"?{self._symbols}"
 
+    def shortened(self, size: Dim) -> str:
+        """Return a new symbol of the minimum of a size and a number of at least 1."""
+        symbol = self.fresh()
+        self._shortened[symbol] = size
+        return symbol
+
     def is_size(self, dim: Dim) -> bool:
         """Return whether it is the size of a dimension of a value, and thus not negative."""
-        return dim in self._sizes
+        return dim in self._sizes or dim in self.products
 
     def knows(self, node: ir.Node) -> bool:
         """Return whether a node is a valid use of an operator of the default operator set."""
@@ -345,7 +354,7 @@ class Facts:
             if len(known) < len(shapes) or self.version < _BROADCAST_SINCE:
                 self._set(output, None, kind)
             else:
-                self._set(output, broadcast(known, self.fresh), kind)
+                self._set(output, broadcast(known, self.fresh, self._shortened), kind)
             return
         rule = SHAPE_RULES.get(operator)
         if rule is not None:

@@ -21,19 +21,8 @@ INITIAL: Final = range(5, 7)
 """The indices of the operands with the initial states."""
 
 _MOVING: Final = frozenset(
-    {
-        "Expand",
-        "Flatten",
-        "Gather",
-        "Identity",
-        "Reshape",
-        "Slice",
-        "Split",
-        "Squeeze",
-        "Tile",
-        "Transpose",
-        "Unsqueeze",
-    }
+    {"Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Tile"}
+    | {"Transpose", "Unsqueeze"}
 )
 """Operators whose result has only elements of the first operand."""
 

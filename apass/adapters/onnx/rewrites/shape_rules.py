@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 import onnx_ir as ir
 
-from apass.adapters.onnx.rewrites.dims import MAX_ELEMENTS, Dim, Known, Shape, broadcast, missing_dim
+from apass.adapters.onnx.rewrites.dims import MAX_ELEMENTS, Dim, Known, Shape, broadcast
 from apass.adapters.onnx.rewrites.kernels import Call, axes_of, is_ambiguous, slice_bounds
 
 __all__ = ["SHAPE_RULES", "Result"]
@@ -40,7 +40,8 @@ def _reshape_shape(facts: Known, node: ir.Node, attrs: Mapping[str, Any]) -> Res
     ]
     if -1 in dims:
         rest = [dim for dim in dims if dim != -1]
-        inferred = facts.fresh() if before is None else missing_dim(before, rest, facts.fresh)
+        inferred = None if before is None else facts.products.quotient(before, rest)
+        inferred = facts.fresh() if inferred is None else inferred
         dims = [inferred if dim == -1 else dim for dim in dims]
     return tuple(dims), dtype
 
@@ -109,6 +110,9 @@ def _slice_shape(facts: Known, node: ir.Node, attrs: Mapping[str, Any]) -> Resul
     if any(value is not None and numbers is None for value, numbers in zip(node.inputs[1:], operands, strict=True)):
         axes = facts.integers(node.inputs[3]) if len(node.inputs) > 3 else None
         changed = None if axes is None else axes_of(axes, len(shape))
+        ends = facts.elements(node.inputs[2]) if len(node.inputs) > 2 else None
+        if changed is not None and len(changed) == 1 and operands[0] == [0] and ends is not None and len(ends) == 1:
+            return _until(facts, shape, changed[0], ends[0], operands[3] if len(operands) > 3 else [1]), dtype
         return tuple(
             facts.fresh() if changed is None or axis in changed else dim for axis, dim in enumerate(shape)
         ), dtype
@@ -123,6 +127,16 @@ def _slice_shape(facts: Known, node: ir.Node, attrs: Mapping[str, Any]) -> Resul
         elif not (start == 0 and end >= ENDLESS and step == 1):
             result[axis] = facts.fresh()
     return tuple(result), dtype
+
+
+def _until(facts: Known, shape: Shape, changed: int, end: Dim, steps: list[int] | None) -> Shape:
+    """Return the shape of a Slice of one axis from its start to a size."""
+    size = shape[changed]
+    if steps == [1] and end == size:
+        return shape
+    is_limited = steps == [1] and isinstance(size, int) and size > 0 and facts.is_size(end)
+    length = facts.shortened(end) if is_limited else facts.fresh()
+    return tuple(length if axis == changed else dim for axis, dim in enumerate(shape))
 
 
 def _slice_length(size: int, start: int, end: int, step: int) -> int:
