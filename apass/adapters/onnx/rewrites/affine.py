@@ -12,11 +12,11 @@ from typing import Any, Final
 import numpy as np
 import onnx_ir as ir
 
-from apass.adapters.onnx.rewrites.dims import attributes, broadcast
+from apass.adapters.onnx.rewrites.dims import attributes
 from apass.adapters.onnx.rewrites.engine import Context, Rules
 from apass.adapters.onnx.rewrites.facts import Facts, constant_tensor
 from apass.adapters.onnx.rewrites.kernels import Array
-from apass.adapters.onnx.rewrites.merging import is_used_once, producer
+from apass.adapters.onnx.rewrites.merging import is_used_once, keeps_shape, producer
 
 __all__ = ["AFFINE", "Affine", "affine_of", "is_inference", "weights_of"]
 
@@ -118,7 +118,7 @@ def affine_of(node: ir.Node, facts: Facts) -> tuple[ir.Value, Affine] | None:
         return None
     for index in (1, 0):
         constant, source = facts.constant(node.inputs[index]), node.inputs[1 - index]
-        if constant is None or source is None or not _keeps_shape(facts, constant, source):
+        if constant is None or source is None or not keeps_shape(facts, constant, source):
             continue
         number = constant.astype(np.float64)
         with np.errstate(all="ignore"):
@@ -136,11 +136,6 @@ def affine_of(node: ir.Node, facts: Facts) -> tuple[ir.Value, Affine] | None:
                 case _:
                     return None
     return None
-
-
-def _keeps_shape(facts: Facts, constant: Array, source: ir.Value) -> bool:
-    shape = facts.shape(source)
-    return constant.ndim == 0 or (shape is not None and broadcast([shape, constant.shape], facts.fresh) == shape)
 
 
 def _normalization(node: ir.Node, facts: Facts) -> tuple[ir.Value, Affine] | None:
@@ -323,7 +318,7 @@ def _in_product(node: ir.Node, function: Affine, context: Context, depth: int) -
         constant, source = weights_of(node.inputs[index]), node.inputs[1 - index]
         if constant is None:
             continue
-        if source is None or not _keeps_shape(context.facts, constant, source):
+        if source is None or not keeps_shape(context.facts, constant, source):
             return None
         is_divisor = node.op_type == "Div" and index == 1
         with np.errstate(all="ignore"):

@@ -120,7 +120,30 @@ def _part(node: ir.Node, facts: Facts) -> tuple[int, int, int, int] | None:
     return (axis, low, high, size) if low < high else None
 
 
+def _transpose_with_leading_axes(node: ir.Node, context: Context) -> bool:
+    """Transpose without joining the leading axes first, and dividing them again.
+
+    Exporters of attention transpose the keys as matrices: Reshape to [-1, m, n], Transpose, Reshape to [b, h, n, m].
+    """
+    facts, transposed = context.facts, producer(node.inputs[0], "Transpose")
+    joined = None if transposed is None else producer(transposed.inputs[0], "Reshape")
+    if transposed is None or joined is None or not is_used_once(transposed.outputs[0]) or joined.inputs[0] is None:
+        return False
+    before, inner, after = (facts.shape(value) for value in (joined.inputs[0], joined.outputs[0], node.outputs[0]))
+    perm = attributes(transposed).get("perm")
+    if before is None or inner is None or after is None or perm is None or perm[0] != 0 or len(after) != len(before):
+        return False
+    leading = len(before) - len(inner) + 1
+    if leading < 1 or before[leading:] != inner[1:] or after[:leading] != before[:leading]:
+        return False
+    moved = [leading - 1 + axis for axis in perm[1:]]
+    if after[leading:] != tuple(before[axis] for axis in moved):
+        return False
+    return context.editor.substitute(node, "Transpose", [joined.inputs[0]], {"perm": [*range(leading), *moved]})
+
+
 AXES: Final[Rules] = {
+    "Reshape": (_transpose_with_leading_axes,),
     "Slice": (_slices_to_split,),
     "Squeeze": (_undo_unsqueeze,),
     "Unsqueeze": (_undo_squeeze, _merge_unsqueezes, _gather_axis),

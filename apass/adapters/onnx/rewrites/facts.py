@@ -77,6 +77,9 @@ SCAN_SINCE: Final = 9
 _NO_NAMES: Final = frozenset({"dim", "dyn", "dynamic", "none", "null", "undefined", "unk", "unknown"})
 """What exporters write for each dimension without a name."""
 
+_ML: Final = "ai.onnx.ml"
+"""The domain of the operators of classical machine learning."""
+
 _SPECIAL: Final = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 """Operators with subgraphs, whose results get no shapes."""
 
@@ -126,6 +129,7 @@ class Facts:
         self._is_main = is_main
         self.version = graph.opset_imports.get("", 0)
         """The version of the default operator set; 0 if it is not imported."""
+        self._ml_version = graph.opset_imports.get(_ML, 0)
         self.limited = False
         """Whether a constant was not read or computed because of its size."""
         self._max_bytes = max_bytes
@@ -170,6 +174,19 @@ class Facts:
         """Return the possible ranks of a value, or None if any is possible."""
         shape = self.shape(value)
         return frozenset({len(shape)}) if shape is not None else None if value is None else self._ranks.get(value)
+
+    def least_rank(self, value: ir.Value) -> int:
+        """Return a number of axes that a value has at least."""
+        ranks = self.ranks(value)
+        if ranks is not None:
+            return min(ranks, default=0)
+        node = value.producer()
+        if node is None or not is_onnx(node):
+            return 0
+        if node.op_type == "Unsqueeze":
+            axes = attributes(node).get("axes") if len(node.inputs) < 2 else self.integers(node.inputs[1])
+            return len(axes or ())
+        return int(node.op_type in ("Concat", "Slice", "Split"))
 
     def ranks_after(self, node: ir.Node, ranks: Ranks) -> Ranks:
         """Return the possible ranks of the result of a node whose operand has some of `ranks`."""
@@ -231,6 +248,11 @@ class Facts:
 
     def record(self, node: ir.Node) -> None:
         """Infer the facts of the results of a node, whose operands are known."""
+        if node.domain == _ML and self._ml_version and not any(attr.is_ref() for attr in node.attributes.values()):
+            # Of these operators, only the types are known.
+            for value, result in zip(node.outputs, self._results(node, self._ml_version), strict=False):
+                self._set(value, None, None if result is None else result[1])
+            return
         if not self.knows(node) or node.op_type in _SPECIAL:
             return
         if node.op_type == "Constant":
@@ -369,18 +391,20 @@ class Facts:
 
     def _infer_by_schema(self, node: ir.Node) -> None:
         """Infer types and shapes with the inference function of the operator in onnx."""
+        for value, result in zip(node.outputs, self._results(node, self.version), strict=False):
+            if result is not None:
+                self._set(value, *result)
+
+    def _results(self, node: ir.Node, version: int) -> list[tuple[Shape | None, ir.DataType] | None]:
         operands: list[Operand | None] = []
         for value in node.inputs:
             dtype = self.dtype(value)
             if value is not None and dtype is None:
-                return
+                return []
             numbers = self.constant(value)
             is_short = numbers is not None and numbers.size <= MAX_ELEMENTS
             operands.append(None if dtype is None else (dtype, self.shape(value), numbers if is_short else None))
-        results = infer_results(node, self.version, operands, self.fresh)
-        for value, result in zip(node.outputs, results, strict=False):
-            if result is not None:
-                self._set(value, *result)
+        return infer_results(node, version, operands, self.fresh)
 
     def _track(self, node: ir.Node) -> None:
         """Track the elements of a result that is computed from shapes."""

@@ -7,7 +7,7 @@ import onnx_ir as ir
 from apass.adapters.onnx.rewrites.dims import Shape, attributes
 from apass.adapters.onnx.rewrites.engine import Context, Rules
 from apass.adapters.onnx.rewrites.facts import Facts
-from apass.adapters.onnx.rewrites.merging import is_used_once, producer
+from apass.adapters.onnx.rewrites.merging import is_used_once, keeps_shape, producer
 
 __all__ = ["FUSIONS"]
 
@@ -92,7 +92,7 @@ def _drop_zero(node: ir.Node, context: Context) -> bool:
         zeros, other = facts.constant(node.inputs[index]), node.inputs[1 - index]
         if zeros is None or other is None or zeros.dtype.kind != "f" or zeros.any() or facts.version < 7:
             continue
-        if facts.shape(other) is not None and facts.shape(other) == facts.shape(node.outputs[0]):
+        if keeps_shape(facts, zeros, other):
             return context.editor.bypass(node, other)
     return False
 

@@ -9,9 +9,10 @@ import onnx_ir as ir
 from apass.adapters.onnx.rewrites.dims import Shape, attributes, broadcast
 from apass.adapters.onnx.rewrites.engine import Context, Rules
 from apass.adapters.onnx.rewrites.facts import Facts, is_onnx
+from apass.adapters.onnx.rewrites.kernels import Array
 from apass.adapters.onnx.rewrites.zeros import is_zero_sign_lost
 
-__all__ = ["MERGES", "is_used_once", "producer", "slice_of_axes"]
+__all__ = ["MERGES", "is_used_once", "keeps_shape", "producer", "slice_of_axes"]
 
 _VIEWS: Final = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
 """Operators that keep the order of the elements."""
@@ -36,6 +37,14 @@ def producer(value: ir.Value | None, *operators: str) -> ir.Node | None:
 def is_used_once(value: ir.Value) -> bool:
     """Return whether a value has one use and is not an output."""
     return len(value.uses()) == 1 and not value.is_graph_output()
+
+
+def keeps_shape(facts: Facts, constant: Array, other: ir.Value) -> bool:
+    """Return whether broadcasting with a constant keeps the shape of a value."""
+    if constant.size == 1 and constant.ndim <= facts.least_rank(other):
+        return True
+    shape = facts.shape(other)
+    return shape is not None and broadcast([shape, constant.shape], facts.fresh) == shape
 
 
 def _is_view(node: ir.Node | None, facts: Facts) -> bool:
@@ -220,8 +229,7 @@ def _drop_zero(node: ir.Node, context: Context) -> bool:
         constant, other = facts.constant(value), node.inputs[1 - index]
         if constant is None or other is None or constant.dtype.kind in "iubO" or constant.astype(np.float64).any():
             continue
-        shape = facts.shape(other)
-        if facts.dtype(other) != facts.dtype(result) or shape is None or shape != facts.shape(result):
+        if facts.dtype(other) != facts.dtype(result) or not keeps_shape(facts, constant, other):
             continue
         if is_zero_sign_lost(node, facts, [other]):
             return context.editor.bypass(node, other)

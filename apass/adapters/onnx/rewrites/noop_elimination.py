@@ -6,11 +6,11 @@ from typing import Any, Final
 import numpy as np
 import onnx_ir as ir
 
-from apass.adapters.onnx.rewrites.dims import attributes, broadcast
+from apass.adapters.onnx.rewrites.dims import attributes
 from apass.adapters.onnx.rewrites.engine import Context, Rules
 from apass.adapters.onnx.rewrites.facts import Facts
 from apass.adapters.onnx.rewrites.kernels import Array
-from apass.adapters.onnx.rewrites.merging import producer
+from apass.adapters.onnx.rewrites.merging import keeps_shape, producer
 from apass.adapters.onnx.rewrites.zeros import is_zero_sign_lost
 
 __all__ = ["NO_OPS", "has_same_shape"]
@@ -132,7 +132,7 @@ def _neutral(integer: float, floating: float | None, positions: Sequence[int]) -
             number = floating if constant.dtype.kind not in "iub" else integer
             if number is None or not _is_all(constant, number) or facts.dtype(other) != facts.dtype(node.outputs[0]):
                 continue
-            if _keeps_shape(facts, constant, other) and _bypass(node, context, other):
+            if keeps_shape(facts, constant, other) and _bypass(node, context, other):
                 return True
         return False
 
@@ -144,14 +144,6 @@ def _power(node: ir.Node, context: Context) -> bool:
     # onnxruntime computes powers of 64-bit integers in double.
     base = context.facts.dtype(_first(node))
     return base is not None and base.is_floating_point() and _neutral(1, 1.0, (1,))(node, context)
-
-
-def _keeps_shape(facts: Facts, constant: Array, other: ir.Value) -> bool:
-    """Return whether broadcasting with a constant keeps the shape of a value."""
-    if constant.ndim == 0:
-        return True
-    shape = facts.shape(other)
-    return shape is not None and broadcast([shape, constant.shape], facts.fresh) == shape
 
 
 def _where(node: ir.Node, context: Context) -> bool:

@@ -46,13 +46,13 @@ def infer_results(
         if index and numbers is not None and dtype in _KNOWN_NUMBERS:
             data[str(index)] = onnx.numpy_helper.from_array(numbers)
     try:
-        schema = onnx.defs.get_schema(node.op_type, version, "")
-        imports = [onnx.helper.make_opsetid("", version)]
+        schema = onnx.defs.get_schema(node.op_type, version, node.domain)
+        imports = [onnx.helper.make_opsetid(node.domain, version)]
         inferred = onnx.shape_inference.infer_node_outputs(schema, message, types, data, opset_imports=imports)
     except Exception:
         # The inference functions reject invalid nodes with errors of many types.
         return []
-    correct = _CORRECTIONS.get(node.op_type)
+    correct = _CORRECTIONS.get(node.op_type) if not node.domain else None
     known = {dim for operand in operands if operand for dim in operand[1] or () if isinstance(dim, str)}
     results: list[tuple[Shape | None, ir.DataType] | None] = []
     for index in range(len(node.outputs)):
@@ -115,6 +115,9 @@ def _node_message(node: ir.Node) -> onnx.NodeProto | None:
             case ir.AttributeType.FLOATS:
                 part.type = onnx.AttributeProto.FLOATS
                 part.floats.extend(value)
+            case ir.AttributeType.STRINGS:
+                part.type = onnx.AttributeProto.STRINGS
+                part.strings.extend(text.encode() if isinstance(text, str) else text for text in value)
             case ir.AttributeType.STRING:
                 part.type, part.s = onnx.AttributeProto.STRING, value.encode() if isinstance(value, str) else value
             case _:
