@@ -10,7 +10,7 @@ from apass.adapters.onnx.rewrites.activations import ACTIVATIONS
 from apass.adapters.onnx.rewrites.affine import AFFINE
 from apass.adapters.onnx.rewrites.axes import AXES
 from apass.adapters.onnx.rewrites.constant_folding import FOLDING
-from apass.adapters.onnx.rewrites.control_flow import BRANCHES
+from apass.adapters.onnx.rewrites.control_flow import BRANCHES, CONDITIONS
 from apass.adapters.onnx.rewrites.engine import RewritePass, Rule, Rules
 from apass.adapters.onnx.rewrites.fusions import FUSIONS
 from apass.adapters.onnx.rewrites.merging import MERGES
@@ -41,7 +41,7 @@ class SimplifyPass(RewritePass):
 
     """
 
-    rules: ClassVar[Rules] = _joined(FOLDING, NO_OPS, MERGES, AXES, QUANTIZATION, RANKS, RECURRENT, SIZES)
+    rules: ClassVar[Rules] = _joined(FOLDING, NO_OPS, MERGES, AXES, CONDITIONS, QUANTIZATION, RANKS, RECURRENT, SIZES)
     first: ClassVar[Rules] = BRANCHES
 
 

@@ -130,7 +130,7 @@ def _transpose_with_leading_axes(node: ir.Node, context: Context) -> bool:
     if transposed is None or joined is None or not is_used_once(transposed.outputs[0]) or joined.inputs[0] is None:
         return False
     before, inner, after = (facts.shape(value) for value in (joined.inputs[0], joined.outputs[0], node.outputs[0]))
-    perm = attributes(transposed).get("perm")
+    perm: Sequence[int] | None = attributes(transposed).get("perm")
     if before is None or inner is None or after is None or perm is None or perm[0] != 0 or len(after) != len(before):
         return False
     leading = len(before) - len(inner) + 1

@@ -7,7 +7,7 @@ import onnx_ir as ir
 from apass.adapters.onnx.rewrites.engine import Context, Rules
 from apass.adapters.onnx.rewrites.merging import producer
 
-__all__ = ["BRANCHES", "inline_branch"]
+__all__ = ["BRANCHES", "CONDITIONS", "inline_branch"]
 
 
 def _choose_branch(node: ir.Node, context: Context) -> bool:
@@ -79,5 +79,8 @@ def _skip_loop(node: ir.Node, context: Context) -> bool:
     return True
 
 
-BRANCHES: Final[Rules] = {"If": (_choose_branch, _exchange_branches), "Loop": (_skip_loop,)}
+BRANCHES: Final[Rules] = {"If": (_choose_branch,), "Loop": (_skip_loop,)}
 """Rules for operators with subgraphs; they run before the nodes of the subgraphs are rewritten."""
+
+CONDITIONS: Final[Rules] = {"If": (_exchange_branches,)}
+"""Rules that run after the nodes of the subgraphs are rewritten."""

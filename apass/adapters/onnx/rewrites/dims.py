@@ -57,7 +57,7 @@ class Known(Protocol):
         ...
 
     def shortened(self, size: Dim) -> str:
-        """Return a new symbol of the minimum of a size and a number of at least 1."""
+        """Return a new symbol: the minimum of a size and a positive number."""
         ...
 
 
@@ -114,7 +114,7 @@ class Products:
         return dim in self._factors
 
     def quotient(self, dims: Iterable[Dim], divisors: Iterable[Dim]) -> Dim | None:
-        """Return the product of sizes divided by others; None if it is not known to be a whole number."""
+        """Return the product of sizes divided by others, or None if it is not known."""
         number, symbols = self._product(dims)
         divisor, others = self._product(divisors)
         if not number or not divisor or number % divisor or not others <= symbols:

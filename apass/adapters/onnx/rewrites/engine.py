@@ -144,7 +144,7 @@ class RewritePass(ir.passes.InPlacePass):
 
 
 def is_sorted(graph: ir.Graph) -> bool:
-    """Return whether each node of a graph and its subgraphs follows those that it uses.
+    """Return whether each node follows those that it uses, also in subgraphs.
 
     ONNX requires this order, but onnxruntime does not.
     """

@@ -225,7 +225,7 @@ class Facts:
         return f"?{self._symbols}"
 
     def shortened(self, size: Dim) -> str:
-        """Return a new symbol of the minimum of a size and a number of at least 1."""
+        """Return a new symbol: the minimum of a size and a positive number."""
         symbol = self.fresh()
         self._shortened[symbol] = size
         return symbol

@@ -33,9 +33,12 @@ def _reshape_shape(facts: Known, node: ir.Node, attrs: Mapping[str, Any]) -> Res
         if 0 in dims and before is None:
             return tuple(dim if isinstance(dim, int) and dim > 0 else facts.fresh() for dim in dims), dtype
         dims = [before[axis] if dim == 0 and before is not None else dim for axis, dim in enumerate(dims)]
-    # An unknown number can be -1, or 0 for the size of the operand. Only a size at its own axis is certainly itself.
+    # An unknown number can be -1, or 0 for the size of the operand. A size of a tensor is taken for positive: with 0,
+    # which copies another size, most models fail here.
     dims = [
-        dim if isinstance(dim, int) or (before is not None and before[axis : axis + 1] == (dim,)) else facts.fresh()
+        dim
+        if isinstance(dim, int) or facts.is_size(dim) or (before is not None and before[axis : axis + 1] == (dim,))
+        else facts.fresh()
         for axis, dim in enumerate(dims)
     ]
     if -1 in dims:

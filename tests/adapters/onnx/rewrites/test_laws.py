@@ -38,6 +38,8 @@ OTHERS = [
     "Clip",
     "Choice",
 ]
+SIZES = ["ReshapeLike", "KeepFirst", "Flat", "Divide", "Halves", "Axes", "GatherAxis", "Matrices", "IsOne"]
+"""Several nodes each, most of which compute a shape."""
 REDUCTIONS = ["ReduceMax", "ReduceMin", "ReduceSum", "ArgMax"]
 
 
@@ -129,14 +131,17 @@ def drafts(draw: st.DrawFn) -> tuple[ir.Model, list[Any]]:
 
 
 def info(name: str, array: Any, symbolic: bool) -> onnx.ValueInfoProto:
-    """Return the declaration of an input or output."""
-    shape = [f"d{axis}" for axis in range(array.ndim)] if symbolic else array.shape
+    """Return the declaration of an input or output.
+
+    Equal names are equal sizes. A size of 0 has no name.
+    """
+    shape = [f"d{size}" if size else None for size in array.shape] if symbolic else array.shape
     return onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), shape)
 
 
 def extend(draw: st.DrawFn, draft: Draft) -> None:
     """Add a random node to a draft."""
-    operator = draw(st.sampled_from([*UNARY, *BINARY, *OTHERS, *REDUCTIONS]))
+    operator = draw(st.sampled_from([*UNARY, *BINARY, *OTHERS, *REDUCTIONS, *SIZES]))
     names = list(draft.values)
     # Recent values more often, so that chains arise.
     first = draw(st.sampled_from([*names, *names[-3:], *names[-2:]]))
@@ -181,10 +186,72 @@ def extend(draw: st.DrawFn, draft: Draft) -> None:
     elif operator == "Clip":
         bounds = draw(st.sampled_from([(), (-1,), (0, 1), (1, -1)]))
         draft.add("Clip", [first, *(draft.constant(np.array(bound, array.dtype)) for bound in bounds)])
+    elif operator in SIZES:
+        extend_with_sizes(draw, draft, operator, first, second, axis)
     elif operator == "ArgMax":
         draft.add("ArgMax", [first], axis=axis, keepdims=draw(st.integers(0, 1)))
     elif operator in REDUCTIONS:
         draft.add(operator, [first, draft.constant(np.array([axis], np.int64))], keepdims=draw(st.integers(0, 1)))
+
+
+def extend_with_sizes(draw: st.DrawFn, draft: Draft, operator: str, first: str, second: str, axis: int) -> None:
+    """Add nodes that compute a shape, or move axes."""
+    array = draft.values[first]
+
+    def last() -> str:
+        return list(draft.values)[-1]
+
+    def numbers(*values: int) -> str:
+        return draft.constant(np.array(values, np.int64))
+
+    if operator == "ReshapeLike":
+        draft.add("Shape", [second])
+        draft.add("Reshape", [first, last()], allowzero=draw(st.integers(0, 1)))
+    elif operator == "KeepFirst" and array.ndim:
+        draft.add("Shape", [first], start=0, end=1)
+        draft.add("Concat", [last(), numbers(-1)], axis=0)
+        draft.add("Reshape", [first, last()])
+    elif operator == "Flat":
+        draft.add("Size", [first])
+        draft.add("Unsqueeze", [last(), numbers(0)])
+        draft.add("Reshape", [first, last()])
+    elif operator == "Divide" and array.ndim:
+        draft.add("Size", [first])
+        size = last()
+        draft.add("Shape", [first], start=0, end=1)
+        draft.add("Mul", [last(), numbers(2)])
+        draft.add("Div", [last(), numbers(2)])
+        front = last()
+        draft.add("Div", [size, front])
+        draft.add("Concat", [front, last()], axis=0)
+        draft.add("Reshape", [first, last()])
+    elif operator == "Halves" and array.ndim:
+        middle = array.shape[axis] // 2
+        for bounds in ((0, middle), (middle, 2**63 - 1)):
+            draft.add("Slice", [first, *(numbers(bound) for bound in (*bounds, axis, 1))])
+    elif operator == "Axes":
+        kind = draw(st.sampled_from([("Unsqueeze", "Squeeze"), ("Unsqueeze", "Unsqueeze"), ("Squeeze", "Unsqueeze")]))
+        for name in kind:
+            draft.add(name, [first, numbers(draw(st.integers(0, 1)))])
+            first = last()
+    elif operator == "GatherAxis" and array.ndim:
+        draft.add("Gather", [first, draft.constant(np.array(0, np.int64))], axis=axis)
+        draft.add("Unsqueeze", [last(), numbers(axis)])
+    elif operator == "Matrices" and array.ndim == 3:
+        draft.add("Unsqueeze", [first, numbers(0)])
+        source = last()
+        draft.add("Shape", [first])
+        shape = last()
+        draft.add("Reshape", [source, shape])
+        draft.add("Transpose", [last()], perm=[0, 2, 1])
+        draft.add("Gather", [shape, numbers(0, 2, 1)])
+        draft.add("Concat", [numbers(1), last()], axis=0)
+        draft.add("Reshape", [list(draft.values)[-4], last()])
+    elif operator == "IsOne" and array.ndim:
+        draft.add("Shape", [first], start=axis, end=axis + 1)
+        size = last()
+        draft.add("Equal", [size, numbers(draw(st.sampled_from([1, -1, 2])))])
+        draft.add("Where", [last(), numbers(5), size])
 
 
 def same(first: Any, second: Any) -> bool:
