@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Sequence
-from math import floor, log10
+from math import comb, floor, log10
 from statistics import median
 from time import perf_counter
 from typing import Any, Final
@@ -15,14 +15,15 @@ from anyio.lowlevel import RunVar
 
 from apass.adapters.onnx import ADAPTER, count_nodes
 from apass.adapters.onnx.outputs.evaluation import runtime_session
-from apass.adapters.onnx.outputs.inputs import random_inputs
+from apass.adapters.onnx.outputs.input_search import InputSearch
+from apass.adapters.onnx.outputs.inputs import parsed
 from apass.adapters.onnx.validation import short_reason
 from apass.concurrency.processes.pool import run_in_worker
 from apass.core.context import waiting_for
 from apass.core.named_callables import register_callable
 from apass.errors import AdapterError, MissingExtraError
 
-__all__ = ["count_bytes", "count_nodes", "latency", "measure_latencies"]
+__all__ = ["count_bytes", "count_nodes", "is_slower", "latency", "measure_latencies"]
 
 WARM_UP: Final = 3
 """Number of runs of each model before the measurement."""
@@ -32,6 +33,12 @@ MAX_SECONDS: Final = 2.0
 
 MIN_ROUNDS: Final = 3
 """Minimum number of rounds, however long they take."""
+
+TOLERATED: Final = 0.03
+"""A model whose median is longer by this share at most is not slower."""
+
+CHANCE: Final = 0.001
+"""The chance of taking an equally fast model for a slower one."""
 
 _LIMITER: RunVar[CapacityLimiter] = RunVar("apass_onnx_latency")
 
@@ -84,6 +91,34 @@ async def measure_latencies(
         MissingExtraError: if onnxruntime is not installed.
 
     """
+    found = await _in_worker(models, rounds, seed, time_limit)
+    return [times if isinstance(times, str) else median(times) for times in found]
+
+
+async def is_slower(before: ir.Model, after: ir.Model, *, rounds: int = 40, time_limit: float = 120.0) -> bool:
+    """Return whether onnxruntime runs one model slower than another, beyond noise.
+
+    Both run in turns in one process. It is slower if the median is more than `TOLERATED` longer, and it took longer in
+    so many rounds that this has a chance of less than `CHANCE` for equal models: a sign test of the rounds.
+
+    Raises:
+        AdapterError: if a model cannot be run, or the process does not end in time or crashes.
+        MissingExtraError: if onnxruntime is not installed.
+
+    """
+    first, second = await _in_worker([before, after], rounds, 0, time_limit)
+    if isinstance(first, str) or isinstance(second, str):
+        raise AdapterError(f"onnxruntime cannot run the models: {first if isinstance(first, str) else second}")
+    if median(second) <= median(first) * (1 + TOLERATED):
+        return False
+    count = len(first)
+    longer = sum(one < other for one, other in zip(first, second, strict=True))
+    ways = sum(comb(count, number) for number in range(longer, count + 1))
+    return bool(ways < CHANCE * 2.0**count)
+
+
+async def _in_worker(models: Sequence[ir.Model], rounds: int, seed: int, time_limit: float) -> list[list[float] | str]:
+    """Return the times of the runs of each model, or why it cannot be run."""
     with waiting_for("its latency in onnxruntime"):
         data = [await to_thread.run_sync(ADAPTER.dumps, model) for model in models]
         async with _limiter():
@@ -98,14 +133,17 @@ async def measure_latencies(
                 raise AdapterError(f"the latency cannot be measured: {error}") from error
 
 
-def _measure(models: Sequence[bytes], rounds: int, seed: int) -> list[Measured]:
-    """Implement `measure_latencies`, in a worker process."""
-    inputs = random_inputs(models[0], seed)
-    results: dict[int, Measured] = {}
+def _measure(models: Sequence[bytes], rounds: int, seed: int) -> list[list[float] | str]:
+    """Implement `_in_worker`, in a worker process."""
+    search = InputSearch(parsed(models[0]), {}, seed)
+    results: dict[int, list[float] | str] = {}
     sessions: dict[int, Any] = {}
+    inputs: dict[str, Any] | None = None
     for index, model in enumerate(models):
         try:
             sessions[index] = runtime_session(model, "ORT_ENABLE_ALL")
+            # The first model decides the inputs.
+            inputs = _accepted(sessions[index], search) if inputs is None else inputs
             for _ in range(WARM_UP):
                 sessions[index].run(None, inputs)
         except MissingExtraError:
@@ -123,8 +161,23 @@ def _measure(models: Sequence[bytes], rounds: int, seed: int) -> list[Measured]:
             start = perf_counter()
             session.run(None, inputs)
             times[index].append(perf_counter() - start)
-    results.update({index: median(values) for index, values in times.items()})
+    results.update(times)
     return [results[index] for index in range(len(models))]
+
+
+def _accepted(session: Any, search: InputSearch) -> dict[str, Any]:
+    """Return inputs with which a session runs."""
+    start, first = perf_counter(), None
+    for candidate in search.candidates({}):
+        try:
+            session.run(None, candidate)
+        except Exception as error:  # onnxruntime raises errors of its own types
+            first = first or error
+            if perf_counter() - start > search.seconds:
+                break
+        else:
+            return candidate
+    raise first or ValueError("there are no inputs")
 
 
 def _limiter() -> CapacityLimiter:

@@ -189,7 +189,7 @@ class Facts:
         return int(node.op_type in ("Concat", "Slice", "Split"))
 
     def ranks_after(self, node: ir.Node, ranks: Ranks) -> Ranks:
-        """Return the possible ranks of the result of a node whose operand has some of `ranks`."""
+        """Return the possible ranks of the result of a node, from those of its operand."""
         if ranks is None or node.op_type in _SAME_TYPE:
             return ranks
         axes = attributes(node).get("axes") if len(node.inputs) < 2 else self.integers(node.inputs[1])
