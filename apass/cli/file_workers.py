@@ -18,6 +18,7 @@ from typing import Any, Final, cast
 import anyio
 
 from apass.batch.formats import format_of
+from apass.cli.growth import MaxGrowth
 from apass.cli.inputs import Job
 from apass.cli.loading import collect_seldom
 from apass.cli.optimize import JobResult, Phase, Treatment, optimize_files
@@ -62,6 +63,8 @@ class FileWork:
     """How many models may be in memory."""
     backend: str
     """The event loop."""
+    max_growth: MaxGrowth | None
+    """How much larger a result may be; None for no limit."""
 
     def treatment_of(self, job: Job) -> Treatment:
         """Return the format and the pipeline of one model."""
@@ -160,7 +163,14 @@ async def _optimize_batch(work: FileWork, mark: str, jobs: Sequence[Job]) -> _Re
     _remove_parts(jobs, mark)
     with marked_parts(mark):
         async with store or nullcontext(), ctx if store is not None else nullcontext():
-            await optimize_files(jobs, work.treatment_of, limit=work.limit, on_phase=_ignore, on_result=results.append)
+            await optimize_files(
+                jobs,
+                work.treatment_of,
+                max_growth=work.max_growth,
+                limit=work.limit,
+                on_phase=_ignore,
+                on_result=results.append,
+            )
     return _Reply([_without_error(result) for result in results], perf_counter() - start, {})
 
 
@@ -255,6 +265,7 @@ class FileWorkers:
         passes: Mapping[str, Pass[Any]],
         *,
         cache: str | None,
+        max_growth: MaxGrowth | None,
         limit: int,
         joins: bool,
         on_phase: Phase,
@@ -266,13 +277,14 @@ class FileWorkers:
             jobs: the files.
             passes: the pipelines, by the suffix of a file.
             cache: the location of the store of pass results; None for no store.
+            max_growth: how much larger a result may be; None for no limit.
             limit: how many models each process may have in memory.
             joins: whether this process optimizes files, too.
             on_phase: called at each phase of a file; workers do not report all of them.
             on_result: called at the end of each file.
 
         """
-        work = FileWork(self._formats, passes, cache, limit, self._backend)
+        work = FileWork(self._formats, passes, cache, limit, self._backend, max_growth)
         share = _Share(work, len(jobs) > 1, joins, on_phase, on_result)
         for pass_ in passes.values():
             record_passes(pass_)
@@ -291,6 +303,7 @@ class FileWorkers:
         await optimize_files(
             self._remaining(),
             share.work.treatment_of,
+            max_growth=share.work.max_growth,
             limit=share.work.limit,
             on_phase=share.on_phase,
             on_result=share.on_result,

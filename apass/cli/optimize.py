@@ -19,6 +19,7 @@ from apass.batch.execution import module_runner
 from apass.batch.formats import ModelFormat
 from apass.batch.source import ModuleSource
 from apass.batch.workers import ModuleWorkers
+from apass.cli.growth import MaxGrowth
 from apass.cli.inputs import Job
 from apass.cli.journal import FileJournal, Finished, States
 from apass.cli.output_files import named
@@ -111,6 +112,7 @@ async def optimize_files(
     journal: FileJournal | None = None,
     limit: int,
     verification: Verification | None = None,
+    max_growth: MaxGrowth | None = None,
     on_phase: Phase,
     on_result: Callable[[JobResult], None],
 ) -> None:
@@ -120,6 +122,7 @@ async def optimize_files(
     - With an `executor`, the passes run in it. Files are read and written in this process.
     - Jobs that the `journal` records as finished are skipped, and each finished job is added to it.
     - A failed file does not affect the other files.
+    - A result that is larger than `max_growth` allows is not written: the model is its own result.
     - A result is written to a temporary file and renamed, so an interrupted run leaves only complete files.
 
     `on_result` is called at the end of each file.
@@ -131,7 +134,7 @@ async def optimize_files(
         model_format, pipeline = treatment_of(job)
         # Nothing else holds the model, unless its outputs are compared.
         run_pipeline = module_runner(pipeline, executor, timeout, donate=verification is None)
-        run = _FileRun(job, model_format, run_pipeline, journal, verification, evaluators, on_phase)
+        run = _FileRun(job, model_format, run_pipeline, journal, verification, max_growth, evaluators, on_phase)
         error = await _error_of(run)
         # The model is not in memory any more.
         workers.release()
@@ -255,6 +258,7 @@ class _FileRun:
         run_pipeline: Callable[[Any], Awaitable[Any]],
         journal: FileJournal | None,
         verification: Verification | None,
+        max_growth: MaxGrowth | None,
         workers: anyio.CapacityLimiter,
         on_phase: Phase,
     ) -> None:
@@ -264,6 +268,7 @@ class _FileRun:
         self.journal = journal
         self.sources: States = {}
         self.verification = verification
+        self.max_growth = max_growth
         self.workers = workers
         self.on_phase = on_phase
         self.before: int | None = None
@@ -325,7 +330,7 @@ class _FileRun:
             await self._verify(before, result, self.verification)
             self.remark += "" if before is mod else "; a pass changed the model in place"
         self.on_phase(self.job, "writing")
-        await self._call(partial(self._write, result))
+        await self._call(partial(self._write_smaller, result))
 
     def _look_at_source(self) -> None:
         with suppress(OSError, ApassError):  # loading reports it
@@ -385,6 +390,20 @@ class _FileRun:
         self.is_earlier = True
         self.remark = f"by an earlier run, {finished.remark}" if finished.remark else "by an earlier run"
         return True
+
+    def _write_smaller(self, result: Any) -> None:
+        """Write the result, or the model if the result is too much larger."""
+        self._write(result)
+        before, after = self.bytes_before, self.bytes_after
+        if not self.changed or self.max_growth is None or before is None or after is None:
+            return
+        can_be_kept = _is_same_file(self.job.source, self.job.target) or self._can_be_copied()
+        if self.max_growth.allows(before, after) or not can_be_kept:
+            return
+        give_up(self.parts)
+        self.changed, self.after, self.is_unverified = False, self.before, False
+        self._write(result)
+        self.remark = f"kept, the result has {after - before:,} bytes more"
 
     def _write(self, result: Any) -> None:
         """Write the result, or copy the file of a model that did not change."""

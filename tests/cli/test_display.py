@@ -65,7 +65,7 @@ def test_json_has_a_line_for_each_model(tmp_path: Path, backend: str, options: t
             "target": str(tmp_path / "out" / "a.onnx"),
             "outcome": "changed",
             "nodes": {"before": 4, "after": 2},
-            "bytes": {"before": 116, "after": 76},
+            "bytes": {"before": 116, "after": 74},
             "changed_by": {PIPELINE: 1},
             "remark": "",
             "outputs": None,
@@ -108,12 +108,12 @@ def test_json_shows_the_journal_and_the_cache(tmp_path: Path) -> None:
     options = ("opt", tmp_path / "a.onnx", "-p", PIPELINE, "--output-format", "json")
     lines = [lines_of(apass(*options, "--journal", tmp_path / "journal").stdout) for _ in range(2)]
     (line,) = lines[1]
-    assert (line["outcome"], line["bytes"]) == ("earlier", {"before": 116, "after": 76})
+    assert (line["outcome"], line["bytes"]) == ("earlier", {"before": 116, "after": 74})
     lines = [lines_of(apass(*options, "--cache", tmp_path / "cache.db").stdout) for _ in range(2)]
     (line,) = lines[1]
     assert (line["outcome"], line["cached"]) == ("changed", {"sequential": 1})
     out = apass(*options[:-2], "--cache", tmp_path / "cache.db").stdout
-    assert rows_of(out)[0] == "a.onnx 4 -> 2 116 -> 76 S ok 1 cached sequential (cached)"
+    assert rows_of(out)[0] == "a.onnx 4 -> 2 116 -> 74 S ok 1 cached sequential (cached)"
 
 
 def test_bytes_include_external_weights(tmp_path: Path) -> None:

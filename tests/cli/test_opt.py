@@ -4,18 +4,23 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
+import numpy as np
 import onnx_ir as ir
 import pytest
 
+from apass.adapters.onnx import private_copy
+from apass.adapters.onnx.storage import with_parts
 from apass.core.context import PassContext
 from apass.core.run import current_module_name
 from apass.passes.decorators import module_pass
 from apass.passes.registry import register_pass, unregister_pass
 from tests.helpers.command_line import TEST_DATA, apass, nodes_of, process, program, write_external, write_model
 from tests.helpers.folders import files
+from tests.helpers.rows import row
 
 
 def test_results_are_written_beside_unchanged_models(tmp_path: Path) -> None:
@@ -126,8 +131,8 @@ def test_table_has_a_row_for_each_model(tmp_path: Path, monkeypatch: pytest.Monk
     assert [row for row in rows if row and set(row) != {"─"}] == [
         "model nodes bytes seconds result changed by",
         "m0.onnx 2 76 S ok unchanged, copied",
-        "m1.onnx 3 -> 2 96 -> 76 S ok onnx.IdentityElimination",
-        "m2.onnx 4 -> 2 116 -> 76 S ok onnx.IdentityElimination",
+        "m1.onnx 3 -> 2 96 -> 74 S ok onnx.IdentityElimination",
+        "m2.onnx 4 -> 2 116 -> 74 S ok onnx.IdentityElimination",
         "3 of 3 models written, 9 nodes before, 6 after",
     ]
 
@@ -243,7 +248,7 @@ def test_each_pass_is_compared_and_reduced(tmp_path: Path, breaking_pass: str) -
     failed = tmp_path / "failed"
     result = apass(*arguments, "--verify-outputs=each", "--reproducer", failed)
     assert (result.exit_code, result.stderr.split(":")[0], files(tmp_path / "out")) == (1, "failed m.onnx", [])
-    assert "OutputsChangedError: pass 'Break' changed the outputs: different: output" in result.stdout
+    assert "OutputsChangedError: pass 'Break' changed the outputs: output" in result.stdout
     folder = failed / "m.onnx" / "1_Break"
     assert f": {folder / 'reduced'}\nto reproduce: apass replay {folder}\n" in result.stdout
     assert "fails the same way" in apass("replay", folder / "reduced").stdout
@@ -323,3 +328,30 @@ def test_exit_of_pass_fails_its_model_only(tmp_path: Path, exiting_pass: str, ba
     assert (result.exit_code, files(tmp_path / "out")) == (1, ["b.onnx"])
     message = "PassExitedError: the pass exited with 5; a pass that fails must raise an exception"
     assert f"failed a.onnx: in pass 'sequential > Exit', module 'a.onnx'\n    {message}\n" in result.stdout
+
+
+def test_larger_results_are_not_written(tmp_path: Path) -> None:
+    def grow(mod: Any, ctx: PassContext) -> Any:
+        graph = private_copy(mod.graph)
+        graph.register_initializer(ir.Value(name="w", const_value=ir.tensor(np.ones(50, np.float32), name="w")))
+        return with_parts(mod, graph, mod.functions.values())
+
+    path = write_model(tmp_path / "m.onnx")
+    register_pass("test.Grow", lambda: module_pass(grow, opt_level=0, name="test.Grow"))
+    try:
+        rows = {(): 328, ("--max-growth", "0"): 116, ("--max-growth", "5%"): 116, ("--max-growth", "300"): 328}
+        for options, size in rows.items():
+            with row(options):
+                output = tmp_path / f"{len(options)}.onnx"
+                result = apass("opt", path, "-o", output, "-p", "test.Grow", *options)
+                assert result.exit_code == 0, result.output
+                assert output.stat().st_size == size
+                assert ("kept, the result has 212" in result.stdout) == (size == 116)
+        before = path.read_bytes()
+        assert apass("opt", path, "--in-place", "-p", "test.Grow", "--max-growth", "0").exit_code == 0
+        assert path.read_bytes() == before
+        wrong = apass("opt", path, "-p", "test.Grow", "--max-growth", "x")
+        assert wrong.exit_code == 2
+        assert "--max-growth takes a number of bytes or a percentage, such as 4096 or 5%, got 'x'" in wrong.output
+    finally:
+        unregister_pass("test.Grow")

@@ -17,6 +17,7 @@ from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.executor_option import EXECUTORS, PROCESS, executor_scope
 from apass.cli.exit_status import FAILED, OUTPUT_FAILED
+from apass.cli.growth import MaxGrowth
 from apass.cli.inputs import Job, check_writable
 from apass.cli.instruments import OBSERVER_OPTIONS, DataOptions, ObserverOptions, RunObserver, RunPlan
 from apass.cli.instruments.snapshots import SnapshotObserver
@@ -144,6 +145,16 @@ class RunOptions:
         ),
     ] = None
     """The executor of the passes; None for the event loop, or for all cores if there are many models."""
+    max_growth: Annotated[
+        str | None,
+        typer.Option(
+            "--max-growth",
+            metavar="BYTES|PERCENT",
+            help=r"Keep the model if its result is larger by more, such as 4096 or 5% \[0 for the default pipeline].",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None
+    """How much larger a result may be; None for no limit, except for the default pipeline."""
     timeout: Annotated[
         float | None,
         typer.Option(
@@ -192,6 +203,20 @@ class RunOptions:
         ),
     ] = False
     """Whether the error of a module that failed is written as its result."""
+
+    def growth(self, *, is_default: bool) -> MaxGrowth | None:
+        """Return how much larger a result may be, or None for no limit.
+
+        Parameters:
+            is_default: whether the pipeline is the default one, whose results are smaller.
+
+        Raises:
+            InputError: if the option is not valid.
+
+        """
+        if self.max_growth is not None:
+            return MaxGrowth.parse(self.max_growth)
+        return MaxGrowth() if is_default else None
 
 
 class _Opt(Command):
@@ -246,6 +271,7 @@ def opt(
     with errors_as_lines(), warnings_as_lines(), ExitStack() as stack:
         check_backend(run_options.backend)
         seconds_of("--timeout", run_options.timeout)
+        run_options.growth(is_default=False)
         verification.given()
         display_options.check()
         if result_options.compare is not None:
@@ -521,6 +547,7 @@ class _Run:
                         journal=journal,
                         limit=options.jobs,
                         verification=verification,
+                        max_growth=options.growth(is_default=self._results.pipeline is None),
                         on_phase=self.display.phase,
                         on_result=self._on_result,
                     )
@@ -531,6 +558,7 @@ class _Run:
                         plan.passes,
                         cache=options.cache,
                         limit=max(1, options.jobs // (workers.count + is_default)),
+                        max_growth=options.growth(is_default=self._results.pipeline is None),
                         joins=is_default,
                         on_phase=self.display.phase,
                         on_result=self._on_result,
