@@ -1,0 +1,1 @@
+"""The arena: optimizers of ONNX models, compared on models from the package index."""
