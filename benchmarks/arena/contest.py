@@ -110,6 +110,7 @@ class _Match:
         ended = await self._optimize(tool, (), target)
         row = Row(
             model=model.name,
+            wheel=model.wheel.requirement,
             sha256=model.sha256,
             group=model.wheel.group,
             tuned=model.wheel.tuned,
@@ -131,7 +132,7 @@ class _Match:
         except Exception as error:
             # protobuf's DecodeError has no type stubs.
             return replace(row, error=f"the result is not an ONNX model: {error}")
-        row = replace(row, seconds=ended.values["seconds"], **await self._outputs(data))
+        row = replace(row, seconds=ended.values.get("seconds"), **await self._outputs(data))
         if row.outputs is not Outputs.CHANGED:
             return row
         return replace(row, culprit=await self._culprit(tool))
@@ -168,7 +169,11 @@ class _Match:
     async def _outputs(self, data: bytes, engines: Sequence[Engine] = ("onnxruntime", "reference")) -> dict[str, Any]:
         """Return the fields of the row about the outputs."""
         limit = self._settings.time_limit
-        verdict = await compare_outputs(self._data, data, time_limit=limit, limiter=self._limiter, engines=engines)
+        try:
+            verdict = await compare_outputs(self._data, data, time_limit=limit, limiter=self._limiter, engines=engines)
+        except Exception as error:
+            # One model must not end the run.
+            return {"outputs": Outputs.UNVERIFIED, "reason": f"{type(error).__name__}: {error}"}
         amount = None if verdict.difference is None else verdict.difference.amount
         changed = verdict.comparison.changed
         if changed is None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from pkgutil import resolve_name
-from typing import Any
+from typing import Any, Final
 
 import apass
 from apass.adapters.onnx import model_from_bytes, model_to_bytes
@@ -10,6 +10,9 @@ from apass.debugging.bisect import bisect
 from benchmarks.arena.tools import Tool
 
 __all__ = ["find_culprit", "first_culprit"]
+
+MAX_CULPRITS: Final = 4
+"""Maximum number of parts that are named."""
 
 IsGood = Callable[[Collection[str]], Awaitable[bool]]
 """Returns whether the outputs are equal if the tool skips these parts."""
@@ -38,23 +41,28 @@ async def find_culprit(tool: Tool, model: bytes, is_good: IsGood, is_same: Calla
 
 
 async def first_culprit(parts: Sequence[str], is_good: IsGood) -> str:
-    """Return the part without which the outputs are equal; empty if there is none.
+    """Return the parts without which the outputs are equal; empty if there are none.
 
-    Bisects the number of parts that are skipped, from the first on.
+    It bisects the number of skipped parts, from the first on. The last of them is a culprit. If the outputs are changed
+    without it too, the parts before it have another one.
     """
-    bad, good = 0, len(parts)
+    found: list[str] = []
+    good = len(parts)
     if not parts or not await is_good(parts):
         return ""
-    while good - bad > 1:
-        middle = (bad + good) // 2
-        if await is_good(parts[:middle]):
-            good = middle
-        else:
-            bad = middle
-    found = parts[good - 1]
-    if good == 1 or await is_good([found]):
-        return found
-    return f"{found}, together with parts before it"
+    while len(found) < MAX_CULPRITS:
+        bad = 0
+        while good - bad > 1:
+            middle = (bad + good) // 2
+            if await is_good([*found, *parts[:middle]]):
+                good = middle
+            else:
+                bad = middle
+        good -= 1
+        found.append(parts[good])
+        if not good or await is_good(found):
+            return found[0] if len(found) == 1 else f"{' or '.join(found)}, each on its own"
+    return f"{' or '.join(found)}, or others, each on its own"
 
 
 async def _culprit_of_apass(

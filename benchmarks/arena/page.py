@@ -42,6 +42,7 @@ METHOD: Final = """\
 - The latency is measured in onnxruntime with one thread and its default optimizations. The original and all results run
   alternately in one process. The ratio is the ratio of the medians. A model is faster or slower if the interval of the
   rank test (Mann and Whitney, 95%) does not contain 1.
+- A difference can be an order: a model that sorts scores may return other rows if the last digits change.
 - The culprit is found by bisection over the parts that a tool can leave out."""
 
 
@@ -128,6 +129,8 @@ def page(run: Run, images: Sequence[str], folder: str) -> str:
         "\n".join(
             _table(["model", "original", *run.tools(), "best"], ([name, *cells] for name, cells in columns_of(run)))
         ),
+        "## Wheels",
+        "\n".join(_wheels(run)),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -135,7 +138,7 @@ def page(run: Run, images: Sequence[str], folder: str) -> str:
 def _totals(run: Run) -> Iterator[str]:
     for title, part in parts_of(run):
         before, best, of_peers = before_and_best(part)
-        yield f"## {len(part.models())} {title}"
+        yield f"## Totals of {title}"
         rows = total_rows(totals(part), before)
         yield "\n".join(_table(["", *part.tools()], ([name, *cells] for name, cells in rows)))
         yield (
@@ -176,6 +179,15 @@ def _machine(run: Run) -> Iterator[str]:
         f" {machine['platform']}, {machine['processor']}, {machine['cpus']} processors."
     )
     yield "\n".join(_table(["tool or library", "version"], ([name, text] for name, text in run.versions.items())))
+
+
+def _wheels(run: Run) -> Iterator[str]:
+    models: dict[str, list[str]] = {}
+    for row in run.rows:
+        names = models.setdefault(row.wheel, [])
+        if row.model not in names:
+            names.append(row.model)
+    yield from _table(["wheel", "models"], ([wheel, ", ".join(names)] for wheel, names in models.items()))
 
 
 def _legend() -> str:

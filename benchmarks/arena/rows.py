@@ -34,6 +34,8 @@ class Row:
 
     model: str
     """The name of the model."""
+    wheel: str
+    """The requirement of its wheel, such as `magika==1.0.3`."""
     sha256: str
     """The hash of the original."""
     group: str

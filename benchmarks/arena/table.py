@@ -22,6 +22,7 @@ def total_rows(sums: Sequence[Totals], before: int) -> Iterator[tuple[str, list[
     yield f"nodes (of {before})", [str(one.nodes) for one in sums]
     yield "outputs identical", [str(one.identical) for one in sums]
     yield "outputs near", [str(one.near) for one in sums]
+    yield "largest near difference", ["" if one.difference is None else f"{one.difference:.1g}" for one in sums]
     yield "outputs changed", [str(one.changed) for one in sums]
     yield "outputs not verified", [str(one.unverified) for one in sums]
     yield "crashes and time limits", [str(one.crashes) for one in sums]
@@ -66,10 +67,15 @@ def before_and_best(run: Run) -> tuple[int, int, int]:
 
 def parts_of(run: Run) -> Iterator[tuple[str, Run]]:
     """Iterate over the titles and results of all and of untuned models."""
-    yield "models", run
+    yield _counted(run), run
     untuned = run.part(tuned=False)
     if 0 < len(untuned.rows) < len(run.rows):
-        yield "models not used for tuning", untuned
+        yield f"{_counted(untuned)} not used for tuning", untuned
+
+
+def _counted(run: Run) -> str:
+    count = len(run.models())
+    return f"{count} model{'' if count == 1 else 's'}"
 
 
 def lines_of(run: Run) -> Iterator[str]:
@@ -82,7 +88,7 @@ def lines_of(run: Run) -> Iterator[str]:
     for title, part in parts_of(run):
         before, best, of_peers = before_and_best(part)
         yield ""
-        yield from _aligned([(f"{len(part.models())} {title}", tools), *total_rows(totals(part), before)])
+        yield from _aligned([(title, tools), *total_rows(totals(part), before)])
         yield f"smallest verified result of each model: {best} nodes; of the peers alone: {of_peers}"
     lines = list(findings(run))
     yield from ["", *lines] if lines else []

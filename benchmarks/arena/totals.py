@@ -24,6 +24,8 @@ class Totals:
     """Models with outputs that are equal bit by bit."""
     near: int
     """Models with outputs that are equal within tolerance."""
+    difference: float | None
+    """The largest difference of these; None if there is none."""
     changed: int
     """Models with other outputs."""
     unverified: int
@@ -85,6 +87,7 @@ def _totals(tool: str, tools: Sequence[str], run: Run) -> Totals:
         bytes=sum(row.bytes_before if row.bytes is None else row.bytes for row in rows),
         identical=count(Outputs.IDENTICAL),
         near=count(Outputs.NEAR),
+        difference=max((row.difference or 0 for row in rows if row.outputs is Outputs.NEAR), default=None),
         changed=count(Outputs.CHANGED),
         unverified=count(Outputs.UNVERIFIED),
         crashes=count(Outputs.NONE),

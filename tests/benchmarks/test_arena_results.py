@@ -32,7 +32,15 @@ def row(tool: str, nodes: int | None, outputs: Outputs = Outputs.IDENTICAL, **va
         **values,
     }
     return Row(
-        tool=tool, nodes=nodes, outputs=outputs, sha256="", version="1", nodes_before=10, bytes_before=100, **made
+        tool=tool,
+        nodes=nodes,
+        outputs=outputs,
+        wheel="w==1",
+        sha256="",
+        version="1",
+        nodes_before=10,
+        bytes_before=100,
+        **made,
     )
 
 
@@ -95,7 +103,8 @@ def test_interval_contains_the_ratio() -> None:
         ({"a"}, "a"),
         ({"c"}, "c"),
         ({"e"}, "e"),
-        ({"b", "d"}, "d, together with parts before it"),
+        ({"b", "d"}, "d or b, each on its own"),
+        ({"a", "b", "c", "d", "e"}, "e or d or c or b, or others, each on its own"),
         ({"nothing"}, ""),
     ],
 )
