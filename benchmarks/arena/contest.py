@@ -149,13 +149,14 @@ class _Match:
                 by_hash.setdefault(hashlib.sha256(data).hexdigest(), []).append(name)
         if not by_hash:
             return
-        files = [str(self.original), *(str(self._target(names[0])) for names in by_hash.values())]
+        files = [str(self.original), str(self.original), *(str(self._target(names[0])) for names in by_hash.values())]
         limit = self._settings.time_limit
         ended = await run_module("benchmarks.arena.latency", [str(LATENCY_SECONDS), *files], limit)
         times: dict[str, list[float]] = ended.values.get("times", {})
         errors: dict[str, str] = ended.values.get("errors", {})
-        for index, names in enumerate(by_hash.values(), 1):
-            latency = Latency.of(times["0"], times[str(index)]) if times.get("0") and times.get(str(index)) else None
+        for index, names in enumerate(by_hash.values(), 2):
+            samples = [times.get(key) for key in ("0", "1", str(index))]
+            latency = Latency.of(*filter(None, samples)) if all(samples) else None
             error = ended.error or errors.get(str(index)) or errors.get("0") or "not measured"
             for name in names:
                 rows[name] = replace(rows[name], latency=latency, latency_error="" if latency else error)

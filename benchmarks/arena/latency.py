@@ -1,6 +1,7 @@
 """Latency of models in onnxruntime, measured alternately in one process.
 
-`python -m benchmarks.arena.latency REPORT SECONDS ORIGINAL RESULT...` is the process.
+`python -m benchmarks.arena.latency REPORT SECONDS ORIGINAL ORIGINAL RESULT...` is the process. Two sessions of the same
+model differ too, because of where their weights are in memory. The second session of the original shows by how much.
 """
 
 import json
@@ -9,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, exp, floor, log, sqrt
 from pathlib import Path
+from random import Random
 from statistics import NormalDist, median
 from time import perf_counter
 from typing import Any, Final
@@ -41,7 +43,9 @@ class Latency:
     high: float
     """Upper end of the interval of the ratio."""
     rounds: int
-    """Number of runs of each."""
+    """Number of samples of the result."""
+    control: float = 1.0
+    """The ratio of a second session of the original to the first, which is noise."""
 
     @property
     def ratio(self) -> float:
@@ -50,13 +54,22 @@ class Latency:
 
     @property
     def change(self) -> str:
-        """`faster`, `slower`, or nothing if the interval contains 1."""
-        return "faster" if self.high < 1 else "slower" if self.low > 1 else ""
+        """`faster`, `slower`, or nothing if the difference may be noise.
+
+        It may be noise if the interval contains 1, or the ratio of two sessions of the original.
+        """
+        noise = max(self.control, 1 / self.control)
+        return "faster" if self.high < 1 / noise else "slower" if self.low > noise else ""
 
     @classmethod
-    def of(cls, before: Sequence[float], after: Sequence[float]) -> "Latency":
-        """Return the latency from the seconds of each run."""
-        return cls(median(before), median(after), *ratio_interval(before, after), len(after))
+    def of(cls, before: Sequence[float], again: Sequence[float], after: Sequence[float]) -> "Latency":
+        """Return the latency from the seconds of the three sessions.
+
+        The first two are sessions of the original.
+        """
+        both = [*before, *again]
+        control = median(again) / median(before)
+        return cls(median(both), median(after), *ratio_interval(both, after), len(after), control)
 
 
 def ratio_interval(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
@@ -75,7 +88,8 @@ def ratio_interval(before: Sequence[float], after: Sequence[float]) -> tuple[flo
 def measure(models: Sequence[bytes], seconds: float) -> tuple[dict[int, list[float]], dict[int, str]]:
     """Run models alternately; return the seconds by index, and the errors.
 
-    Every second round runs them in the opposite order. The first model is the original: if it fails, nothing is run.
+    Each round has another order: a model that always ran twice in succession would find its weights in the caches. The
+    first model is the original: if it fails, nothing is run.
     """
     sessions: dict[int, Any] = {}
     errors: dict[int, str] = {}
@@ -96,11 +110,13 @@ def measure(models: Sequence[bytes], seconds: float) -> tuple[dict[int, list[flo
         once = min(_seconds(session, inputs, 1) for _ in range(3))
         runs[index] = max(1, ceil(SAMPLE / max(once, 1e-9)))
     times: dict[int, list[float]] = {index: [] for index in sessions}
+    order, shuffle = list(sessions), Random(0).shuffle
     end = perf_counter() + seconds
     for count in range(MAX_ROUNDS):
         if count >= MIN_ROUNDS and perf_counter() > end:
             break
-        for index in sorted(sessions, reverse=count % 2 == 1):
+        shuffle(order)
+        for index in order:
             times[index].append(_seconds(sessions[index], inputs, runs[index]))
     return times, errors
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from benchmarks.arena.plots import Dot, plot
 from benchmarks.arena.rows import Outputs, Row, Run
-from benchmarks.arena.table import LEGEND, before_and_best, columns_of, described, parts_of, total_rows
+from benchmarks.arena.table import LEGEND, before_and_best, columns_of, described, noise_of, parts_of, total_rows
 from benchmarks.arena.totals import totals
 
 __all__ = ["page", "plots", "write_page"]
@@ -39,9 +39,10 @@ METHOD: Final = """\
   (equal within tolerance), changed, or not verified.
 - A result counts as smallest only if its outputs are equal and its operators are from domains of the original. The
   levels of apass are not compared with each other.
-- The latency is measured in onnxruntime with one thread and its default optimizations. The original and all results run
-  alternately in one process. The ratio is the ratio of the medians. A model is faster or slower if the interval of the
-  rank test (Mann and Whitney, 95%) does not contain 1.
+- The latency is measured in onnxruntime with one thread and its default optimizations. Two sessions of the original and
+  one of each result run alternately in one process. The ratio is the ratio of the medians.
+- A model is faster or slower if the interval of the rank test (Mann and Whitney, 95%) contains neither 1 nor the ratio
+  of the two sessions of the original.
 - A difference can be an order: a model that sorts scores may return other rows if the last digits change.
 - The culprit is found by bisection over the parts that a tool can leave out."""
 
@@ -100,7 +101,7 @@ def _latency(row: Row) -> Dot | None:
 
 
 _LESS: Final = "A dot is a model with equal outputs; the line is the median. Less is better."
-_HOLLOW: Final = "A dot is a model; it is hollow if the interval of the rank test contains 1. Less is better."
+_HOLLOW: Final = "A dot is a model; it is hollow if the difference may be noise. Less is better."
 
 PLOTS: Final = {
     "arena_nodes.svg": _Plot("Nodes relative to the original", _LESS, _nodes, (0.25, 0.35, 0.5, 0.7, 1, 1.4, 2, 3)),
@@ -121,6 +122,7 @@ def page(run: Run, images: Sequence[str], folder: str) -> str:
         *_totals(run),
         "## Plots",
         *(f"![{PLOTS[name].title}]({folder}/{name})" for name in images),
+        *filter(None, [noise_of(run)]),
         *_findings(run),
         METHOD,
         *_machine(run),

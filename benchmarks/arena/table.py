@@ -1,11 +1,22 @@
 """The table of the arena as text."""
 
 from collections.abc import Iterator, Sequence
+from statistics import median
 
 from benchmarks.arena.rows import Outputs, Row, Run, best_nodes
 from benchmarks.arena.totals import Totals, is_ours, mark, totals
 
-__all__ = ["LEGEND", "before_and_best", "columns_of", "described", "findings", "lines_of", "parts_of", "total_rows"]
+__all__ = [
+    "LEGEND",
+    "before_and_best",
+    "columns_of",
+    "described",
+    "findings",
+    "lines_of",
+    "noise_of",
+    "parts_of",
+    "total_rows",
+]
 
 LEGEND = (
     ("!", "changed outputs"),
@@ -90,8 +101,24 @@ def lines_of(run: Run) -> Iterator[str]:
         yield ""
         yield from _aligned([(title, tools), *total_rows(totals(part), before)])
         yield f"smallest verified result of each model: {best} nodes; of the peers alone: {of_peers}"
+    noise = noise_of(run)
+    if noise:
+        yield noise
     lines = list(findings(run))
     yield from ["", *lines] if lines else []
+
+
+def noise_of(run: Run) -> str:
+    """Return how much two sessions of one model differ; empty if unknown."""
+    # All tools of a model have the same control, if they were measured together.
+    controls = {row.model: row.latency.control for row in run.rows if row.latency is not None}
+    if not controls:
+        return ""
+    percents = sorted(100 * (max(value, 1 / value) - 1) for value in controls.values())
+    return (
+        f"The latencies of two sessions of the same original differ by {median(percents):.1f}% in the median of"
+        f" {len(percents)} models, and by up to {percents[-1]:.1f}%."
+    )
 
 
 def findings(run: Run) -> Iterator[str]:

@@ -86,14 +86,20 @@ def test_nodes_of_subgraphs_and_functions_count() -> None:
 
 def test_interval_contains_the_ratio() -> None:
     before = [1.0, 1.1, 0.9, 1.05, 0.95, 1.02, 0.98]
-    faster = Latency.of(before, [value / 2 for value in before])
-    assert (faster.ratio, faster.change, faster.rounds) == (0.5, "faster", 7)
+    faster = Latency.of(before, before, [value / 2 for value in before])
+    assert (faster.ratio, faster.change, faster.rounds, faster.control) == (0.5, "faster", 7, 1.0)
     assert faster.low < 0.5 < faster.high < 1
     low, high = ratio_interval(before, before)
     assert low < 1 < high
     assert low == pytest.approx(1 / high)
-    assert Latency.of(before, before).change == ""
-    assert Latency.of([1.0], [3.0]).change == "slower"
+    assert Latency.of(before, before, before).change == ""
+    assert Latency.of([1.0], [1.0], [3.0]).change == "slower"
+
+
+def test_difference_within_noise_is_no_change() -> None:
+    steady, slower, slowest = [1.0] * 7, [1.1] * 7, [1.4] * 7
+    assert [Latency.of(steady, steady, after).change for after in (steady, slower)] == ["", "slower"]
+    assert [Latency.of(steady, slower, after).change for after in (slower, slowest)] == ["", "slower"]
 
 
 @pytest.mark.anyio
@@ -156,7 +162,7 @@ def test_totals_count_the_original_after_crashes() -> None:
 
 
 def test_rows_survive_json() -> None:
-    first = row("t", 5, Outputs.NEAR, latency=Latency.of([1.0, 2.0], [3.0, 4.0]), difference=0.5)
+    first = row("t", 5, Outputs.NEAR, latency=Latency.of([1.0, 2.0], [1.0, 2.0], [3.0, 4.0]), difference=0.5)
     assert Row.from_json(first.as_json()) == first
     untuned = Run({}, {}, "", [first, row("t", 5, model="tuned", tuned=True)]).part(tuned=False)
     assert untuned.rows == [first]
