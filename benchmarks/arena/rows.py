@@ -161,14 +161,20 @@ class RowFile:
         self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
 
-    def clear(self) -> None:
-        """Remove all rows."""
-        self._path.write_text("", encoding="utf-8")
+    def replace(self, rows: Sequence[Row]) -> None:
+        """Write these rows in place of all others."""
+        new = self._path.with_name(f"{self._path.name}.new")
+        new.write_text("".join(map(_line, rows)), encoding="utf-8")
+        new.replace(self._path)
 
     def append(self, rows: Sequence[Row]) -> None:
         """Write rows at the end."""
         with self._path.open("a", encoding="utf-8") as file:
-            file.writelines(f"{json.dumps(row.as_json())}\n" for row in rows)
+            file.writelines(map(_line, rows))
+
+
+def _line(row: Row) -> str:
+    return f"{json.dumps(row.as_json())}\n"
 
 
 def read_rows(path: Path) -> list[Row]:

@@ -110,13 +110,14 @@ def test_changed_wheel_is_noticed(index: Path) -> None:
 
 
 def test_failures_are_rows(index: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    tools = (COPYING, tool("raising"), tool("crashing"))
+    tools = (COPYING, tool("raising"), tool("crashing"), tool("idle"))
     file = index.parent / "table.json"
     status, _ = run(index, f"--json={file}", tools=tools)
     assert status == 0  # only a failure of apass changes it
     out = capfd.readouterr().out
-    assert out.splitlines()[1].split() == ["add*", "2", "2", "crash", "crash", "2"]
+    assert out.splitlines()[1].split() == ["add*", "2", "2", "crash", "crash", "crash", "2"]
     assert "no result: raising on add: ValueError: the first line" in out
+    assert "no result: idle on add: the tool wrote no file" in out
     assert "no result: crashing on add: ended by SIGSEGV" in out
     rows = {row["tool"]: row for row in json.loads(file.read_text())["rows"]}
     assert (rows["copying"]["outputs"], rows["copying"]["error"]) == ("identical", "")
@@ -155,6 +156,8 @@ def test_resumed_run_measures_only_missing_rows(index: Path, capfd: pytest.Captu
     # A line that an interrupted run has not finished.
     file.write_text(first + first[:40])
     assert len(read_rows(file)) == 1
+    run(index, f"--resume={file}")
+    assert file.read_text() == first
     file.write_text(first[:40] + "\n" + first)
     capfd.readouterr()
     assert run(index, f"--resume={file}")[0] == 2

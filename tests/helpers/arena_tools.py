@@ -54,6 +54,11 @@ def crashing(skip: Collection[str]) -> Run:
     return lambda source, target: os.kill(os.getpid(), signal.SIGSEGV)
 
 
+def idle(skip: Collection[str]) -> Run:
+    """Return a run that writes no file."""
+    return lambda source, target: None
+
+
 def hanging(skip: Collection[str]) -> Run:
     """Return a run that does not end."""
     return lambda source, target: sleep(600)
