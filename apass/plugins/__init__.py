@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from apass.core.outside import Outside, reviewed
     from apass.display.view import View
     from apass.external.solver import NotEncodedError, counterexample, prove_in_worker
+    from apass.passes.alternatives import Alternatives
     from apass.passes.draft import Draft, offer_draft, take_draft
     from apass.passes.registry import provide_pass
     from apass.pipelines.extensions import PipelineExtension
-    from apass.runner.changes import can_merge_passes, without_changes
+    from apass.runner.changes import can_merge_passes, tentative_changes, without_changes
     from apass.util.array_difference import ArrayDifference, array_difference
     from apass.util.dull_outputs import changed_input, dull_outputs
     from apass.util.files import PartFile, Prepared, write_whole
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from apass.util.late_modules import imported_late
     from apass.util.other_inputs import OtherInputs, same_value
     from apass.util.tagged_json import reachable_types, read_tagged, write_tagged
+    from apass.util.text import text_of_error
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -47,11 +49,12 @@ else:
             "apass.concurrency.single_flight": ["SingleFlight"],
             "apass.core.adapter": ["FunctionKind"],
             "apass.core.analysis_manager": ["AnalysisManager"],
-            "apass.runner.changes": ["can_merge_passes", "without_changes"],
+            "apass.runner.changes": ["can_merge_passes", "tentative_changes", "without_changes"],
             "apass.core.config": ["Config", "provide_config_option"],
             "apass.core.declarations": ["Caching", "Contract", "Execution"],
             "apass.core.context": ["expect_pass_names", "yield_if_due"],
             "apass.core.displayed": ["Displayed"],
+            "apass.passes.alternatives": ["Alternatives"],
             "apass.passes.draft": ["Draft", "offer_draft", "take_draft"],
             "apass.core.executor": ["in_executor"],
             "apass.core.ir_plugin": ["Comparison", "GivenInputs", "Measures", "Proof"],
@@ -68,11 +71,13 @@ else:
             "apass.util.late_modules": ["imported_late"],
             "apass.util.other_inputs": ["OtherInputs", "same_value"],
             "apass.util.tagged_json": ["reachable_types", "read_tagged", "write_tagged"],
+            "apass.util.text": ["text_of_error"],
         },
     )
 
 __all__ = [
     "NO_LIMIT",
+    "Alternatives",
     "AnalysisManager",
     "ArrayDifference",
     "BaseAdapter",
@@ -119,6 +124,8 @@ __all__ = [
     "run_in_worker",
     "same_value",
     "take_draft",
+    "tentative_changes",
+    "text_of_error",
     "usable_cores",
     "with_locations",
     "without_changes",

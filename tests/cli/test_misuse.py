@@ -222,7 +222,7 @@ def test_missing_trio_names_the_extra(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_passes_reports_extra_for_hidden_passes() -> None:
     code, out, err = fresh_process("passes", body=HIDE.format("onnx_ir"))
-    shown = out[out.index("onnx.*, onnxscript.*, onnxslim.*, ort.*\n") :]
+    shown = out[out.index("onnx.*, onnxoptimizer.*, onnxscript.*, onnxsim.*, onnxslim.*, ort.*\n") :]
     assert (code, err, shown.count("\n"), "pip install 'apass[onnx]'" in shown) == (0, "", 2, True)
 
 

@@ -123,7 +123,7 @@ def test_outputs_stay_equal_after_all_pipelines() -> None:
             result = await apass.parse_pipeline(",".join(names))(mod)
             compared = await compare_outputs(mod, result)
             with row(model):
-                assert (compared.changed, compared.text) == (False, "outputs equal (main)")
+                assert (compared.changed, compared.text) == (False, "outputs equal: main")
 
     anyio.run(compare)
 

@@ -39,7 +39,7 @@ async def test_equal_outputs_of_a_lowered_module() -> None:
     lowered = await apass.parse_pipeline("tvm.Default,tvm.pipeline.zero")(shared())
     assert not ADAPTER.equal(lowered, shared())
     compared = await compare_outputs(shared(), lowered)
-    assert (compared.changed, compared.text) == (False, "outputs equal (first, second)")
+    assert (compared.changed, compared.text) == (False, "outputs equal: first, second")
 
 
 @pytest.mark.anyio
@@ -48,7 +48,7 @@ async def test_changed_meaning_is_found() -> None:
     wrong = from_script(to_script(shared()).replace("R.add(d, e)", "R.subtract(d, e)"))
     compared = await compare_outputs(shared(), wrong)
     assert compared.changed
-    assert compared.text.startswith("outputs of second differ: array 0 by up to ")
+    assert compared.text.startswith("outputs changed: those of second: array 0 by up to ")
 
 
 def far(body: str) -> IRModule:
@@ -69,11 +69,11 @@ async def test_other_inputs_are_tried_if_outputs_show_little() -> None:
     before = far('R.subtract(x, R.const(50, "float32"))')
     found = await compare_outputs(before, far('R.subtract(R.add(x, x), R.const(50, "float32"))'))
     assert found.changed
-    assert found.text.startswith("outputs of main differ: with large inputs, array 0 by up to ")
-    assert (await compare_outputs(before, before)).text == "outputs equal (main)"
+    assert found.text.startswith("outputs changed: those of main: with large inputs, array 0 by up to ")
+    assert (await compare_outputs(before, before)).text == "outputs equal: main"
     never = far("R.subtract(x, x)")
     remark = "array 0 of main has the same value 0 in all elements, which shows little"
-    assert (await compare_outputs(never, never)).text == f"outputs equal (main); {remark}"
+    assert (await compare_outputs(never, never)).text == f"outputs equal: main; {remark}"
 
 
 def without_second(mod: IRModule) -> IRModule:

@@ -52,7 +52,7 @@ def test_simplified_function_has_the_same_results() -> None:
 def test_changed_meaning_is_found(old: str, new: str, text: str) -> None:
     comparison = compare(LOOP, LOOP.replace(old, new))
     assert comparison.changed
-    assert comparison.text.startswith("function 'loop' ")
+    assert comparison.text.startswith("outputs changed: function 'loop' ")
     assert text in comparison.text
 
 
@@ -144,5 +144,7 @@ class Miscompile(apass.InPlacePass, opt_level=0, name="tests.xdsl.Miscompile"):
     passes = ("--load", tmp_path / "xdsl_miscompile.py", "-p", "tests.xdsl.Miscompile")
     bad = apass("opt", path, "-o", tmp_path / "out", "--verify-outputs", *passes)
     assert bad.exit_code == 1
-    assert "the result computes something else: function 'sums' returned" in " ".join(bad.stdout.split())
+    assert "the result computes something else: outputs changed: function 'sums' returned" in " ".join(
+        bad.stdout.split()
+    )
     assert files(tmp_path) == ["sums.mlir", "sums.opt.mlir", "xdsl_miscompile.py"]
