@@ -55,7 +55,6 @@ FOR_CONTRIBUTORS = {
     "RELEASING.md": {
         'git tag -a vX.Y.Z -m "apass X.Y.Z"',
         "git push origin vX.Y.Z",
-        "pip install -e '.[dev]'",
         "pypi",
         "release: prepare X.Y.Z",
     },
