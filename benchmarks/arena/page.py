@@ -37,8 +37,9 @@ METHOD: Final = """\
 - The peak memory is the peak of the process or of one of its own children, whichever is larger.
 - [`compare_outputs`](../how-to/onnx.md) evaluates both models on random inputs. Outputs are identical bit by bit, near
   (equal within tolerance), changed, or not verified.
-- A result counts as smallest only if its outputs are equal and its operators are from domains of the original. The
-  levels of apass are not compared with each other.
+  If onnxruntime runs the original but not the result, the outputs are changed.
+- A result counts as smallest only if its outputs are equal, and its inputs, outputs and domains of operators are those
+  of the original. The levels of apass are not compared with each other.
 - The latency is measured in onnxruntime with one thread and its default optimizations. Two sessions of the original and
   one of each result run alternately in one process. The ratio is the ratio of the medians.
 - A model is faster or slower if the interval of the rank test (Mann and Whitney, 95%) contains neither 1 nor the ratio
@@ -158,6 +159,10 @@ def _findings(run: Run) -> Iterator[str]:
         rows = [row for row in run.rows if row.outputs is outputs]
         yield f"## {title}"
         yield "\n".join(_table(_COLUMNS[outputs], map(_finding, rows))) if rows else empty
+
+    changed = [[row.tool, row.model, row.interface] for row in run.rows if row.interface]
+    yield "## Other inputs or outputs"
+    yield "\n".join(_table(["tool", "model", "change"], changed)) if changed else "All results kept the interface."
 
 
 _COLUMNS: Final = {

@@ -56,6 +56,8 @@ class Row:
     """Size of the result."""
     foreign: int = 0
     """Nodes in domains of operators that the original does not use, hence not portable."""
+    interface: str = ""
+    """How the inputs and outputs differ from those of the original; empty if they are the same."""
     seconds: float | None = None
     """Time to load, optimize and save, without imports; None if there is no result."""
     process_seconds: float = 0.0
@@ -86,8 +88,8 @@ class Row:
 
     @property
     def counts(self) -> bool:
-        """Whether it takes part in the comparison: verified, without foreign operators."""
-        return self.verified and not self.foreign
+        """Whether it is compared: verified, with the same interface and domains."""
+        return self.verified and not self.foreign and not self.interface
 
     @property
     def is_larger(self) -> bool:

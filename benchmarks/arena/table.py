@@ -21,6 +21,7 @@ __all__ = [
 LEGEND = (
     ("!", "changed outputs"),
     ("?", "outputs not verified"),
+    ("i", "other inputs or outputs than the original"),
     ("+", "more bytes than the original"),
     ("x", "operators of a domain that the original does not use"),
     ("*", "model with which the passes of apass were developed"),
@@ -38,6 +39,7 @@ def total_rows(sums: Sequence[Totals], before: int) -> Iterator[tuple[str, list[
     yield "outputs not verified", [str(one.unverified) for one in sums]
     yield "crashes and time limits", [str(one.crashes) for one in sums]
     yield "larger in bytes", [str(one.larger) for one in sums]
+    yield "other inputs or outputs", [str(one.interface) for one in sums]
     yield "other domains", [str(one.foreign) for one in sums]
     yield "smallest or equal", [str(one.best) for one in sums]
     yield "size, MB", [f"{one.bytes / 1e6:.1f}" for one in sums]
@@ -143,6 +145,9 @@ def findings(run: Run) -> Iterator[str]:
     ):
         for row in chosen:
             yield f"{title}: {row.tool} on {row.model}: {described(row)}"
+    for row in run.rows:
+        if row.interface:
+            yield f"other inputs or outputs: {row.tool} on {row.model}: {row.interface}"
 
 
 def described(row: Row) -> str:

@@ -34,6 +34,8 @@ class Totals:
     """Models without a result, also because of the time limit."""
     larger: int
     """Models with more bytes than the original."""
+    interface: int
+    """Models with other inputs or outputs than the original."""
     foreign: int
     """Models with operators of other domains than the original."""
     best: int
@@ -62,7 +64,9 @@ def mark(row: Row) -> str:
     if row.outputs is Outputs.NONE:
         return "time" if row.timed_out else "crash"
     signs = {Outputs.CHANGED: "!", Outputs.UNVERIFIED: "?"}.get(row.outputs, "")
-    return f"{row.nodes}{signs}{'+' if row.is_larger else ''}{'x' if row.foreign else ''}"
+    signs += "i" if row.interface else ""
+    signs += "+" if row.is_larger else ""
+    return f"{row.nodes}{signs}{'x' if row.foreign else ''}"
 
 
 def totals(run: Run) -> list[Totals]:
@@ -92,6 +96,7 @@ def _totals(tool: str, tools: Sequence[str], run: Run) -> Totals:
         unverified=count(Outputs.UNVERIFIED),
         crashes=count(Outputs.NONE),
         larger=sum(row.is_larger for row in rows),
+        interface=sum(bool(row.interface) for row in rows),
         foreign=sum(row.foreign > 0 for row in rows),
         best=sum(
             row.counts and row.nodes is not None and row.nodes <= best_nodes(by_tool, rivals)

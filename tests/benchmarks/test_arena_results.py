@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from onnx import TensorProto, helper
 
-from benchmarks.arena.contest import count_foreign, count_nodes
+from benchmarks.arena.contest import count_foreign, count_nodes, interface_change
 from benchmarks.arena.culprits import first_culprit
 from benchmarks.arena.latency import Latency, ratio_interval
 from benchmarks.arena.models import load_models, select_models
@@ -84,6 +84,18 @@ def test_nodes_of_subgraphs_and_functions_count() -> None:
     assert (count_foreign(model, model), count_foreign(helper.make_model(model.graph), model)) == (0, 1)
 
 
+def test_change_of_interface_is_described() -> None:
+    x, y, z = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xyz")
+    doubled = helper.make_tensor_value_info("y", TensorProto.DOUBLE, [1])
+    default = helper.make_tensor("z", TensorProto.FLOAT, [1], [1.0])
+    node = helper.make_node("Neg", ["x"], ["y"])
+    before = helper.make_model(helper.make_graph([node], "g", [x, z], [y]))
+    after = helper.make_model(helper.make_graph([node], "g", [x, z], [doubled], [default]))
+    assert interface_change(before, before) == ""
+    assert interface_change(before, after) == "input 'z' is missing, output 'y' has another type"
+    assert interface_change(after, before) == "input 'z' is new, output 'y' has another type"
+
+
 def test_interval_contains_the_ratio() -> None:
     before = [1.0, 1.1, 0.9, 1.05, 0.95, 1.02, 0.98]
     faster = Latency.of(before, before, [value / 2 for value in before])
@@ -129,6 +141,7 @@ async def test_culprit_is_found_by_bisection(needed: set[str], culprit: str) -> 
         (row("t", 5, Outputs.CHANGED), "5!"),
         (row("t", 5, Outputs.UNVERIFIED, bytes=101), "5?+"),
         (row("t", 5, Outputs.NEAR, foreign=1), "5x"),
+        (row("t", 5, interface="input 'x' is missing"), "5i"),
         (row("t", None, Outputs.NONE), "crash"),
         (row("t", None, Outputs.NONE, timed_out=True), "time"),
     ],
