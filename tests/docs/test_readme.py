@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from benchmarks.arena.tools import TOOLS
 from tests.helpers.repository import ROOT
 
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
@@ -45,10 +46,10 @@ def imported_by(path: Path, seen: set[Path]) -> Iterator[str]:
             else:
                 continue
             for name in names:
-                if name.partition(".")[0] != "apass":
+                base = ROOT / name.replace(".", "/")
+                if not (ROOT / name.partition(".")[0]).is_dir():
                     yield name.partition(".")[0]
                     continue
-                base = ROOT / name.replace(".", "/")
                 for file in (base.with_suffix(".py"), base / "__init__.py"):
                     if file.exists() and file not in seen:
                         seen.add(file)
@@ -64,11 +65,13 @@ def missing(arguments: str, path: Path) -> set[str]:
 
 @pytest.mark.slow
 def test_main_command_installs_what_it_imports() -> None:
-    command = re.search(r"pip install -e '\.\[(.*?)\]' && \.venv/bin/python (\S+)", (ROOT / "README.md").read_text())
+    text = (ROOT / "README.md").read_text()
+    command = re.search(r"pip install -e '\.\[(.*?)\]' && \.venv/bin/python -m (\S+)", text)
     assert command is not None
-    path = ROOT / command[2]
+    path = ROOT / command[2].replace(".", "/") / "__main__.py"
     assert missing(f"apass[{command[1]}]", path) == set()
-    assert missing("apass", path) >= {"onnx", "onnx_ir", "rich"}
+    assert missing("apass", path) >= {"onnx", "onnx_ir"}
+    assert {tool.distribution for tool in TOOLS} <= installed_by(f"apass[{command[1]}]")
 
 
 @pytest.mark.slow
