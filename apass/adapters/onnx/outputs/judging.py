@@ -1,7 +1,7 @@
 """The comparison of two models in a worker process."""
 
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -38,6 +38,9 @@ ROUNDING: Final = 4
 
 LARGEST_NOISE: Final = 1e-3
 """The largest difference of onnxruntime's own optimizations that is taken for rounding."""
+
+NO_KERNEL: Final = "NOT_IMPLEMENTED"
+"""Part of the errors of onnxruntime for valid models with an operator, or a type of an operator, that it lacks."""
 
 MAX_MEMORY: Final = 2**32
 """Bytes that an evaluation may allocate, in addition to eight times the size of the model. Only Linux enforces it."""
@@ -149,10 +152,16 @@ def _with_free_zeros(pair: Pair) -> Pair | None:
 def _judge(pair: Pair, report: Callable[[Step], None]) -> Verdict:
     before = _Model("before", pair.before)
     after = before if pair.before == pair.after else _Model("after", pair.after)
+    inputs, kept = before.inputs(), after.inputs()
+    if inputs is not None and kept is not None and not inputs <= kept:
+        return Verdict(Status.DIFFERENT, f"the model after has no input {min(inputs - kept)!r}")
     verdicts: list[Verdict] = []
     for engine in pair.engines:
         verdicts.append(_EngineRun(pair, engine, report).verdict(before, after))
         status = verdicts[-1].status
+        if status is Status.ONLY_BEFORE and NO_KERNEL not in verdicts[-1].reason:
+            # The engine runs the model before, so its error is about the result, which the next engine may tolerate.
+            return verdicts[-1]
         if verdicts[0].status is Status.DIFFERENT and status is Status.EQUAL:
             reason = f"equal in {engine}, but in {pair.engines[0]} {verdicts[0].reason}"
             return Verdict(Status.WRONG_ALIKE, reason, None, verdicts[-1].seconds)
@@ -180,6 +189,14 @@ class _Model:
         if self._parsed is None:
             self._parsed = parsed(self.data)
         return self._parsed
+
+    def inputs(self) -> Set[str] | None:
+        """Return the names of the inputs without a default; None if the bytes are not a model."""
+        try:
+            graph = self.parsed().graph
+        except ValueError:
+            return None
+        return {value.name for value in graph.input} - {tensor.name for tensor in graph.initializer}
 
     @property
     def is_random(self) -> bool:

@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
+from onnx import numpy_helper
 
 from apass.adapters.onnx import ADAPTER
 from apass.adapters.onnx.outputs import Evaluation, Status, Verdict, compare, compare_outputs, evaluate, random_inputs
+from apass.adapters.onnx.outputs.evaluation import evaluate_with_runtime
 from apass.adapters.onnx.outputs.judging import Pair, judge
 from tests.helpers.onnx_models import endless, feeds, model_of, proto_of, relu, spread
 from tests.helpers.rows import row
@@ -307,6 +309,36 @@ async def test_models_are_evaluated_concurrently_in_workers() -> None:
 
 
 OTHER_RANDOM = "other (float[4] a) => (float[4] x) { x = RandomNormalLike(a) }"
+
+
+@pytest.mark.process
+@pytest.mark.anyio
+async def test_result_that_onnxruntime_rejects_is_changed() -> None:
+    # The reference evaluator ignores the attribute, and its outputs are equal.
+    invalid = ADAPTER.dumps(model_of("g (float[4] a) => (float[4] x) { x = Relu <foo = 1> (a) }"))
+    assert evaluate(invalid, [ONE]).outputs is not None
+    verdict = await compare_outputs(RELU, invalid)
+    assert verdict.status is Status.ONLY_BEFORE
+    assert "Unrecognized attribute: foo" in verdict.reason
+    assert verdict.comparison.changed
+    # onnxruntime lacks a kernel: the model is valid, and the reference evaluator decides.
+    kept, other = (
+        ADAPTER.dumps(model_of(f"g (uint16[4] a) => (uint16[4] x) {{ x = {op} }}")) for op in ("Identity(a)", "Max(a)")
+    )
+    assert "NOT_IMPLEMENTED" in evaluate_with_runtime(other, [np.ones(4, np.uint16)]).error
+    assert (await compare_outputs(kept, other)).status is Status.EQUAL
+
+
+@pytest.mark.process
+@pytest.mark.anyio
+async def test_lost_input_is_changed() -> None:
+    both = ADAPTER.dumps(model_of("g (float[4] a, float[2] n) => (float[4] x) { x = Relu(a) }"))
+    verdict = await compare_outputs(both, RELU)
+    assert (verdict.status, verdict.reason) == (Status.DIFFERENT, "the model after has no input 'n'")
+    # An input with a default may become a constant.
+    default = onnx.ModelProto.FromString(both)
+    default.graph.initializer.append(numpy_helper.from_array(np.ones(2, np.float32), "n"))
+    assert (await compare_outputs(default.SerializeToString(), RELU)).status is Status.EQUAL
 
 
 @pytest.mark.process
