@@ -50,7 +50,7 @@ class Best(Alternatives[ir.Model]):
     - A result is taken only if its outputs equal those of the model, its file is not larger, and onnxruntime does not
       run it slower beyond noise. The best one is checked first, and the next only if it is rejected.
     - An optimizer that fails, or exceeds the time limit, is left out. One that changes outputs is named in a warning.
-    - If no result is verified, the model is returned unchanged, with a warning.
+    - If all better results are rejected, the model is returned unchanged, with a warning.
 
     Parameters:
         passes: the alternatives; the first one also runs after each of the others.
@@ -79,7 +79,9 @@ class _Result:
     """The optimizers, in the order in which they ran."""
     mod: ir.Model
     score: tuple[float, float]
-    """The objective, and the number of bytes."""
+    """The objective, and what counts if it is equal."""
+    size: int
+    """The number of bytes."""
     changes: Any
     """The changes that count if the result is taken."""
 
@@ -97,8 +99,6 @@ class _Search:
         self._mod = mod
         self._ctx = ctx
         self._results: list[_Result] = []
-        self._rejected: set[str] = set()
-        """The optimizers whose own results changed the outputs."""
 
     async def run(self) -> ir.Model:
         """Return the best verified result, or the model."""
@@ -128,46 +128,47 @@ class _Search:
                 result = await entrant.transform(mod, self._ctx)
             if result is mod:
                 return
-            score = await self._score(result)
+            size, score = await self._score(result)
         except TimeoutError:
             self._ctx.remark(Remark.missed("TimeLimit", f"{text}: {self._best.time_limit:g} s are over"))
         except Exception as error:  # optimizers raise errors of many types
             self._ctx.remark(Remark.missed("Failed", f"{text}: {text_of_error(error)}"))
         else:
-            self._results.append(_Result(names, result, score, changes))
+            self._results.append(_Result(names, result, score, size, changes))
             self._ctx.remark(Remark.analysis("Score", f"{text}: {score[0]:g} {self._best.objective}"))
 
-    async def _score(self, mod: ir.Model) -> tuple[float, float]:
-        size = float(len(await to_thread.run_sync(ADAPTER.dumps, mod)))
+    async def _score(self, mod: ir.Model) -> tuple[int, tuple[float, float]]:
+        """Return the number of bytes of a model, and its score."""
+        size = len(await to_thread.run_sync(ADAPTER.dumps, mod))
         match self._best.objective:
             case "nodes":
-                return float(_plain_nodes(mod)), size
+                return size, (_plain_nodes(mod), size)
             case "bytes":
-                return size, float(_plain_nodes(mod))
+                return size, (size, _plain_nodes(mod))
             case "latency":
-                return await latency(mod), size
+                return size, (await latency(mod), size)
 
     async def _verified(self) -> ir.Model:
         """Return the first result in order that passes all checks."""
-        original = await self._score(self._mod)
-        bytes_before = len(await to_thread.run_sync(ADAPTER.dumps, self._mod))
-        seen: dict[str, bool] = {}
+        size, original = await self._score(self._mod)
+        rejected: set[str] = set()
         for result in sorted(self._results, key=lambda item: (*item.score, len(item.names), item.names)):
             if result.score >= original:
                 break
             mark = ADAPTER.fingerprint(result.mod)
-            if mark not in seen:
-                seen[mark] = await self._is_accepted(result, bytes_before)
-            if seen[mark]:
+            if mark in rejected:
+                continue
+            if await self._is_accepted(result, size):
                 result.changes.accept()
                 return result.mod
-        if self._results and not any(seen.values()):
+            rejected.add(mark)
+        if rejected:
             self._ctx.diag_ctx.warning(f"pass 'onnx.Best': none of {len(self._results)} results is better and verified")
         return self._mod
 
-    async def _is_accepted(self, result: _Result, bytes_before: int) -> bool:
-        """Return whether a result may replace the model; warn of one that must not."""
-        if len(await to_thread.run_sync(ADAPTER.dumps, result.mod)) > bytes_before:
+    async def _is_accepted(self, result: _Result, size: int) -> bool:
+        """Return whether a result may replace a model of `size` bytes, or warn."""
+        if result.size > size:
             self._ctx.remark(Remark.missed("Larger", f"{result.text}: the file would be larger"))
             return False
         verdict = await compare_outputs(self._mod, result.mod)

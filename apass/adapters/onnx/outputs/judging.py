@@ -191,7 +191,7 @@ class _Model:
         return self._parsed
 
     def inputs(self) -> Set[str] | None:
-        """Return the names of the inputs without a default; None if the bytes are not a model."""
+        """Return the names of the inputs without a default; None if it is no model."""
         try:
             graph = self.parsed().graph
         except ValueError:

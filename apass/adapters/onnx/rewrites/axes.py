@@ -24,22 +24,13 @@ def _axes(node: ir.Node, facts: Facts) -> Sequence[int] | None:
     return axes
 
 
-def _undo_squeeze(node: ir.Node, context: Context) -> bool:
-    """Use the operand of a Squeeze if an Unsqueeze adds the same axes again."""
-    before = producer(node.inputs[0], "Squeeze")
+def _undo(node: ir.Node, context: Context) -> bool:
+    """Drop a Squeeze and an Unsqueeze of the same axes, in either order."""
+    before = producer(node.inputs[0], "Squeeze" if node.op_type == "Unsqueeze" else "Unsqueeze")
     if before is None or before.inputs[0] is None:
         return False
-    removed, added = _axes(before, context.facts), _axes(node, context.facts)
-    return bool(removed) and removed == added and context.editor.bypass(node, before.inputs[0])
-
-
-def _undo_unsqueeze(node: ir.Node, context: Context) -> bool:
-    """Use the operand of an Unsqueeze if a Squeeze removes the same axes again."""
-    before = producer(node.inputs[0], "Unsqueeze")
-    if before is None or before.inputs[0] is None:
-        return False
-    added, removed = _axes(before, context.facts), _axes(node, context.facts)
-    return bool(added) and removed == added and context.editor.bypass(node, before.inputs[0])
+    first, second = _axes(before, context.facts), _axes(node, context.facts)
+    return bool(first) and first == second and context.editor.bypass(node, before.inputs[0])
 
 
 def _merge_unsqueezes(node: ir.Node, context: Context) -> bool:
@@ -145,7 +136,7 @@ def _transpose_with_leading_axes(node: ir.Node, context: Context) -> bool:
 AXES: Final[Rules] = {
     "Reshape": (_transpose_with_leading_axes,),
     "Slice": (_slices_to_split,),
-    "Squeeze": (_undo_unsqueeze,),
-    "Unsqueeze": (_undo_squeeze, _merge_unsqueezes, _gather_axis),
+    "Squeeze": (_undo,),
+    "Unsqueeze": (_undo, _merge_unsqueezes, _gather_axis),
 }
 """Rules that keep all bits."""

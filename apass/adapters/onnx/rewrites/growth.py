@@ -16,7 +16,6 @@ SMALL: Final = 1024
 MAX_SOURCES: Final = 256
 """Maximum number of values that are read to find the constants from which another one is computed."""
 
-
 _GROWING: Final = frozenset({"Cast", "CastLike", "Expand", "Pad", "Tile"})
 """Operators whose results may be larger than their operands, so that they may not be stored."""
 
