@@ -31,8 +31,6 @@ __all__ = ["ComparisonDisplay", "ComparisonPlan", "ModelResult", "Row", "compare
 ORIGINAL: Final = "(original)"
 """The name of the row of the model as it was read."""
 
-"""How the outcome of equal outputs begins; `wrong alike` is an error of the evaluator."""
-
 _UNLIMITED_WIDTH: Final = 10_000
 """Columns of a table in a pipe or a file; wide enough for any row."""
 

@@ -224,17 +224,8 @@ class _Opt(Command):
 
     common = frozenset(
         {"pipeline", "opt_level", "disable", "output", "in_place", "to", "compare", "quiet", "verbose"}
-        | {
-            "print_ir_after",
-            "print_changed",
-            "timing",
-            "verify",
-            "verify_outputs",
-            "input_shape",
-            "inputs",
-            "reproducer",
-            "report",
-        }
+        | {"print_ir_after", "print_changed", "timing", "verify", "reproducer", "report"}
+        | {"verify_outputs", "input_shape", "inputs"}
         | {"jobs", "source_format", "executor", "timeout", "cache"}
     )
 

@@ -45,20 +45,8 @@ TRACEBACK: Final = "traceback.txt"
 """The file with the traceback, for human readers."""
 
 _LIBRARIES: Final = (
-    *(
-        "apass",
-        "anyio",
-        "trio",
-        "numpy",
-        "onnx",
-        "onnx-ir",
-        "onnxscript",
-        "onnxslim",
-        "onnxsim",
-        "onnxoptimizer",
-        "onnxruntime",
-    ),
-    *("apache-tvm", "xdsl", "llvmlite"),
+    *("apass", "anyio", "trio", "numpy", "apache-tvm", "xdsl", "llvmlite", "onnx", "onnx-ir"),
+    *("onnxscript", "onnxslim", "onnxsim", "onnxoptimizer", "onnxruntime"),
 )
 _ADDRESS: Final = re.compile(r"\b0x[0-9a-f]{4,}\b")
 
