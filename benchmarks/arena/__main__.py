@@ -83,20 +83,20 @@ async def run(args: argparse.Namespace, models_file: Path, all_tools: Sequence[T
     if args.list:
         print("\n".join(_listing(models, tools, all_tools)))
         return 0
+    earlier = read_rows(args.resume) if args.resume else []
     note(f"{len(models)} models, {len(tools)} tools: {', '.join(tool.name for tool in tools)}")
     absent = [tool.name for tool in all_tools if tool not in installed(all_tools)]
     if absent:
         note(f"not installed: {', '.join(absent)}")
     try:
         wheels = await fetch(models, args.cache)
-    except OfflineError as error:
+    except OfflineError:
         if args.models:
             raise
         wheels = installed_models()
-        note(f"{error}\nwithout a network: {len(wheels)} models of the installed onnx package instead")
+        note(f"without a network: {len(wheels)} models of the installed onnx package instead")
     path = args.resume or args.cache / "rows.jsonl"
     file = RowFile(path)
-    earlier = read_rows(path) if args.resume else []
     file.replace(earlier)  # without a last line that was cut off
     settings = Settings(args.jobs, args.time_limit, not args.no_latency, args.keep)
     try:
