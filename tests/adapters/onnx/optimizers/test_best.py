@@ -11,6 +11,7 @@ from apass.adapters.onnx import ADAPTER, private_copy
 from apass.adapters.onnx.costs import is_slower
 from apass.adapters.onnx.optimizers.best import Best, Objective
 from apass.adapters.onnx.storage import with_parts
+from apass.errors import AdapterError
 from tests.helpers.onnx_models import model_of, onnxruntime_session, op_types
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
@@ -117,6 +118,11 @@ async def test_slower_model_is_recognized() -> None:
     assert await is_slower(short, long)
     assert not await is_slower(long, short)
     assert not await is_slower(short, short)
+    other = model_of("g (uint16[4] a) => (uint16[4] y) { y = Identity(a) }")
+    without_kernel = model_of("g (uint16[4] a) => (uint16[4] y) { y = Max(a) }")
+    assert await is_slower(other, without_kernel)
+    with pytest.raises(AdapterError, match="onnxruntime cannot run the model: NotImplemented"):
+        await is_slower(without_kernel, other)
 
 
 @pytest.mark.slow
