@@ -15,7 +15,6 @@ from apass.adapters.onnx.rewrites.engine import RewritePass, Rule, Rules
 from apass.adapters.onnx.rewrites.fusions import FUSIONS
 from apass.adapters.onnx.rewrites.merging import MERGES
 from apass.adapters.onnx.rewrites.noop_elimination import NO_OPS
-from apass.adapters.onnx.rewrites.quantization import QUANTIZATION
 from apass.adapters.onnx.rewrites.ranks import RANKS
 from apass.adapters.onnx.rewrites.recurrent import RECURRENT
 from apass.adapters.onnx.rewrites.sizes import SIZES
@@ -41,7 +40,7 @@ class SimplifyPass(RewritePass):
 
     """
 
-    rules: ClassVar[Rules] = _joined(FOLDING, NO_OPS, MERGES, AXES, CONDITIONS, QUANTIZATION, RANKS, RECURRENT, SIZES)
+    rules: ClassVar[Rules] = _joined(FOLDING, NO_OPS, MERGES, AXES, CONDITIONS, RANKS, RECURRENT, SIZES)
     first: ClassVar[Rules] = BRANCHES
 
 

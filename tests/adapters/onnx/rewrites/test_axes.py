@@ -98,26 +98,6 @@ def test_initial_states_of_zeros_are_left_out() -> None:
             assert_same(model, result, x=array)
 
 
-def test_quantized_weights_are_dequantized() -> None:
-    weights = ",".join(str(index % 7 - 3) for index in range(6))
-    rows = {
-        "f = Cast<to=1>(w) m = Mul(f, s) y = MatMul(x, m)": ["DequantizeLinear", "MatMul"],
-        "f = Cast<to=1>(w) m = Mul(c, f) y = MatMul(x, m)": ["DequantizeLinear", "MatMul"],
-        "f = Cast<to=1>(w) m = Mul(f, r) y = MatMul(x, m)": ["DequantizeLinear", "MatMul"],
-        "f = Cast<to=1>(w) m = Mul(f, f) y = MatMul(x, m)": ["Cast", "Mul", "MatMul"],
-    }
-    for nodes, expected in rows.items():
-        with row(nodes):
-            scales = "float s = {0.3}, float[1,2] c = {0.3, 0.7}, float[3,1] r = {0.3, 0.7, 1.1}"
-            # Larger than what is always folded.
-            text = f"g (float[4,3] x) => (float[4,2] y) <int8[3,2] w = {{{weights}}}, {scales}> {{ {nodes} }}"
-            model = model_of(text)
-            result = run("onnx.Simplify", model)
-            assert op_types(result) in (expected, ["MatMul"])
-            array = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
-            assert_same(model, result, x=array)
-
-
 def big_quantized(nodes: str) -> ir.Model:
     """Return a model of int8 weights that are too large to be folded."""
     model = model_of(
@@ -136,12 +116,11 @@ def big_quantized(nodes: str) -> ir.Model:
 
 def test_large_quantized_weights_stay_quantized() -> None:
     model = big_quantized("f = Cast<to=1>(w) m = Mul(f, s) a = MatMul(x, m) y = Mul(a, half)")
-    result = run("onnx.Simplify", model)
-    assert op_types(result) == ["DequantizeLinear", "MatMul", "Mul"]
-    fused = run("onnx.FuseNodes", result)
-    assert op_types(fused) == ["DequantizeLinear", "MatMul"]
+    # With a DequantizeLinear in their place, onnxruntime computes the MatMul more slowly.
+    assert run("onnx.Simplify", model) is model
+    fused = run("onnx.EvaluateConstants", run("onnx.FuseNodes", model))
+    assert op_types(fused) == ["Cast", "Mul", "MatMul"]
     array = np.random.default_rng(1).standard_normal((2, 64)).astype(np.float32)
-    assert_same(model, result, x=array)
     np.testing.assert_allclose(results(fused, x=array)[0], results(model, x=array)[0], rtol=1e-5)
 
 
