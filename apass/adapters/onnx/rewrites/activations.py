@@ -1,4 +1,4 @@
-"""Activations that are spelled out become their operators again."""
+"""Operators that are spelled out are restored."""
 
 from typing import Final
 
@@ -10,24 +10,18 @@ from apass.adapters.onnx.rewrites.dims import attributes
 from apass.adapters.onnx.rewrites.engine import Context, Rules
 from apass.adapters.onnx.rewrites.facts import Facts
 from apass.adapters.onnx.rewrites.merging import is_used_once, producer
+from apass.adapters.onnx.rewrites.patterns import gelu_operand, is_close, normalized, number_of
 
 __all__ = ["ACTIVATIONS"]
 
 HARD_SWISH_SINCE: Final = 14
 """The version of the operator set in which HardSwish was added."""
 
-CLOSE: Final = 1e-6
-"""Constants that differ by so much relatively are equal, as 0.16666667 and 1/6 are."""
+LAYER_NORMALIZATION_SINCE: Final = 17
+"""The version of the operator set in which LayerNormalization was added."""
 
-
-def _number(value: ir.Value | None, facts: Facts) -> float | None:
-    """Return a constant of one floating-point number."""
-    array = facts.constant(value)
-    return float(array.reshape(-1)[0]) if array is not None and array.size == 1 and array.dtype.kind == "f" else None
-
-
-def _is_close(number: float | None, expected: float) -> bool:
-    return number is not None and abs(number - expected) <= CLOSE * abs(expected)
+GELU_SINCE: Final = 20
+"""The version of the operator set in which Gelu was added."""
 
 
 def _scaled(node: ir.Node, facts: Facts) -> tuple[ir.Value, float] | None:
@@ -46,9 +40,9 @@ def _ramp(value: ir.Value | None, facts: Facts) -> tuple[ir.Value, float, float,
     clip = producer(value, "Clip")
     if clip is None or value is None or not is_used_once(value):
         return None
-    if len(clip.inputs) != 3 or _number(clip.inputs[1], facts) != 0.0 or clip.inputs[0] is None:
+    if len(clip.inputs) != 3 or number_of(clip.inputs[1], facts) != 0.0 or clip.inputs[0] is None:
         return None
-    top = _number(clip.inputs[2], facts)
+    top = number_of(clip.inputs[2], facts)
     source, slope, offset = clip.inputs[0], 1.0, 0.0
     while (before := source.producer()) is not None and is_used_once(source) and facts.knows(before):
         found = affine_of(before, facts) if before.op_type in ("Add", "Div", "Mul", "Sub") else None
@@ -79,7 +73,7 @@ def _to_hard_sigmoid(node: ir.Node, context: Context) -> bool:
         return False
     for operand in operands:
         ramp = _ramp(operand, facts)
-        if ramp is None or not _is_close(factor, 1 / ramp[3]):
+        if ramp is None or not is_close(factor, 1 / ramp[3]):
             continue
         source, slope, offset, top = ramp
         attrs = {"alpha": float(np.float32(slope / top)), "beta": float(np.float32(offset / top))}
@@ -97,11 +91,11 @@ def _clip_to_hard_sigmoid(node: ir.Node, context: Context) -> bool:
     if facts.dtype(node.outputs[0]) is not ir.DataType.FLOAT or len(node.inputs) != 3:
         return False
     source = node.inputs[0]
-    if source is None or not is_used_once(source) or _number(node.inputs[2], facts) != 1.0:
+    if source is None or not is_used_once(source) or number_of(node.inputs[2], facts) != 1.0:
         return False
     before = producer(source, "Add", "Div", "Mul", "Sub")
     found = None if before is None else affine_of(before, facts)
-    if found is None or not found[1].is_scalar or _number(node.inputs[1], facts) != 0.0:
+    if found is None or not found[1].is_scalar or number_of(node.inputs[1], facts) != 0.0:
         return False
     scale, shift = found[1].scale, found[1].shift
     attrs = {
@@ -137,15 +131,44 @@ def _to_hard_swish(node: ir.Node, context: Context) -> bool:
         if gate is None or value is None or not is_used_once(value) or gate.inputs[0] is not other:
             continue
         attrs = attributes(gate)
-        if _is_close(attrs.get("alpha", 0.2), 1 / 6) and _is_close(attrs.get("beta", 0.5), 0.5):
+        if is_close(attrs.get("alpha", 0.2), 1 / 6) and is_close(attrs.get("beta", 0.5), 0.5):
             return context.editor.substitute(node, "HardSwish", [other])
     return False
 
 
+def _to_gelu(node: ir.Node, context: Context) -> bool:
+    """Replace `x * (1 + erf(x / sqrt(2))) / 2` by a Gelu."""
+    facts = context.facts
+    if facts.version < GELU_SINCE or facts.dtype(node.outputs[0]) is not ir.DataType.FLOAT:
+        return False
+    operand = gelu_operand(node, facts)
+    return operand is not None and context.editor.substitute(node, "Gelu", [operand])
+
+
+def _to_layer_normalization(node: ir.Node, context: Context) -> bool:
+    """Replace the division of a spelled-out normalization by a LayerNormalization.
+
+    Rules for scales and shifts let it compute those that follow.
+    """
+    facts = context.facts
+    if facts.version < LAYER_NORMALIZATION_SINCE or not context.editor.can_hold(node):
+        return False
+    found, shape = normalized(node, facts), facts.shape(node.outputs[0])
+    # Other types are computed as float32, by default.
+    if found is None or shape is None or facts.dtype(node.outputs[0]) is not ir.DataType.FLOAT:
+        return False
+    source, epsilon = found
+    size = shape[-1]
+    if not isinstance(size, int):
+        return False
+    ones = context.editor.constant(node, np.ones(size, np.float32))
+    return context.editor.substitute(node, "LayerNormalization", [source, ones], {"epsilon": epsilon})
+
+
 ACTIVATIONS: Final[Rules] = {
     "Clip": (_clip_to_hard_sigmoid,),
-    "Div": (_to_hard_sigmoid,),
+    "Div": (_to_hard_sigmoid, _to_layer_normalization),
     "HardSigmoid": (_slope_in_hard_sigmoid,),
-    "Mul": (_to_hard_sigmoid, _to_hard_swish),
+    "Mul": (_to_hard_sigmoid, _to_hard_swish, _to_gelu),
 }
 """Rules that restore operators; they change last digits."""

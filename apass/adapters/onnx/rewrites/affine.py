@@ -17,6 +17,7 @@ from apass.adapters.onnx.rewrites.engine import Context, Rules
 from apass.adapters.onnx.rewrites.facts import Facts, constant_tensor
 from apass.adapters.onnx.rewrites.kernels import Array
 from apass.adapters.onnx.rewrites.merging import is_used_once, keeps_shape, producer
+from apass.adapters.onnx.rewrites.patterns import gelu_operand
 
 __all__ = ["AFFINE", "Affine", "affine_of", "is_inference", "weights_of"]
 
@@ -107,10 +108,10 @@ def _rounded(array: Array, dtype: Any) -> Array | None:
 def affine_of(node: ir.Node, facts: Facts) -> tuple[ir.Value, Affine] | None:
     """Return the operand of a node, and the affine function that the node computes.
 
-    Return None if it computes something else.
+    Return None if it computes something else, or belongs to a Gelu: runtimes fuse its nodes only as they are.
     """
     result = node.outputs[0]
-    if facts.dtype(result) not in _FLOATS or facts.version < 7:
+    if facts.dtype(result) not in _FLOATS or facts.version < 7 or gelu_operand(node, facts) is not None:
         return None
     if node.op_type == "BatchNormalization":
         return _normalization(node, facts)
@@ -187,6 +188,8 @@ def _absorbed(value: ir.Value | None, function: Affine, context: Context, depth:
     if value is None or before is None or not depth or not is_used_once(value) or not context.facts.knows(before):
         return None
     if context.facts.dtype(value) not in _FLOATS or not context.editor.can_hold(before):
+        return None
+    if gelu_operand(before, context.facts) is not None:
         return None
     absorb = _ABSORBERS.get(before.op_type)
     return None if absorb is None else absorb(before, function, context, depth - 1)

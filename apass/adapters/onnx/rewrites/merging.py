@@ -12,7 +12,7 @@ from apass.adapters.onnx.rewrites.facts import Facts, is_onnx
 from apass.adapters.onnx.rewrites.kernels import Array
 from apass.adapters.onnx.rewrites.zeros import is_zero_sign_lost
 
-__all__ = ["MERGES", "is_used_once", "keeps_shape", "producer", "slice_of_axes"]
+__all__ = ["MERGES", "is_used_once", "keeps_shape", "producer", "reduced_axes", "slice_of_axes"]
 
 _VIEWS: Final = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
 """Operators that keep the order of the elements."""
@@ -318,7 +318,7 @@ def _keep_dims(keep: int) -> Callable[[ir.Node, Context], bool]:
         shape = facts.shape(before.inputs[0])
         if shape is None:
             return False
-        axes = _reduced_axes(before, len(shape), facts)
+        axes = reduced_axes(before, len(shape), facts)
         kept = tuple(1 if axis in axes else dim for axis, dim in enumerate(shape)) if axes is not None else None
         dropped = tuple(dim for axis, dim in enumerate(shape) if axes is not None and axis not in axes)
         if axes is None or facts.shape(node.outputs[0]) != (kept if keep else dropped):
@@ -328,7 +328,8 @@ def _keep_dims(keep: int) -> Callable[[ir.Node, Context], bool]:
     return rule
 
 
-def _reduced_axes(node: ir.Node, rank: int, facts: Facts) -> list[int] | None:
+def reduced_axes(node: ir.Node, rank: int, facts: Facts) -> list[int] | None:
+    """Return the axes that a reduction removes; None if they are unknown."""
     attrs = attributes(node)
     if not rank:  # onnxruntime accepts any axis of a scalar
         return []

@@ -112,12 +112,24 @@ ACTIVATIONS: dict[str, list[str]] = {
     "a = Add(x, three) b = Clip(a, zero, six) c = Mul(x, b) y = Mul(c, half)": ["Add", "Clip", "Mul", "Mul"],
     "a = Add(x, three) b = Clip(a, one, six) y = Div(b, six)": ["Add", "Clip", "Div"],
     "a = Min(x, six) b = Max(a, zero) y = Mul(b, sixth)": ["HardSigmoid"],
+    "a = Div(x, root) b = Erf(a) c = Add(b, one) d = Mul(x, c) y = Mul(d, half)": ["Gelu"],
+    "h = Mul(half, x) a = Mul(root_half, x) b = Erf(a) c = Add(one, b) y = Mul(c, h)": ["Gelu"],
+    "a = Div(x, six) b = Erf(a) c = Add(b, one) d = Mul(x, c) y = Mul(d, half)": ["Div", "Erf", "Add", "Mul", "Mul"],
 }
 """Nodes, with the operators that are left."""
 
 
 def test_activations_become_operators() -> None:
-    numbers = {"three": 3, "zero": 0, "six": 6, "sixth": 1 / 6, "half": 0.5, "one": 1}
+    numbers = {
+        "three": 3,
+        "zero": 0,
+        "six": 6,
+        "sixth": 1 / 6,
+        "half": 0.5,
+        "one": 1,
+        "root": 2**0.5,
+        "root_half": 0.5**0.5,
+    }
     initializers = ", ".join(f"float {name} = {{{number:.9g}}}" for name, number in numbers.items())
     for nodes, expected in ACTIVATIONS.items():
         with row(nodes):
@@ -126,6 +138,42 @@ def test_activations_become_operators() -> None:
             assert op_types(result) == expected
             array = np.linspace(-8, 8, 40, dtype=np.float32)
             np.testing.assert_allclose(outputs(result, array), outputs(model, array), rtol=1e-5, atol=1e-6)
+
+
+def test_scales_do_not_change_a_gelu() -> None:
+    numbers = f"float half = {{0.5}}, float one = {{1}}, float root = {{{2**0.5:.9g}}}"
+    gelu = "a = Div(x, root) b = Erf(a) c = Add(b, one)"
+    for last in ("d = Mul(x, c) z = Mul(d, half)", "h = Mul(x, half) z = Mul(h, c)"):
+        with row(last):
+            nodes = f"x = MatMul(w, WM) {gelu} {last} s = Mul(z, S) y = MatMul(s, WN)"
+            model = model_of(f"g (float[2,4,3] w) => (float y) <{constants()}, {numbers}> {{ {nodes} }}")
+            model.opset_imports[""] = 17
+            result = run("onnx.FuseNodes", model)
+            # Only the scale after it has moved into weights.
+            assert op_types(result) == [*op_types(model)[:-2], "MatMul"]
+            assert_near(model, result)
+            assert result.graph.initializers["half"].const_value.numpy() == 0.5
+
+
+NORMALIZED: dict[str, bool] = {
+    "p = Pow(d, two) v = ReduceMean(p, last) e = Add(v, eps) s = Sqrt(e) y = Div(d, s)": True,
+    "p = Mul(d, d) v = ReduceMean(p, last) e = Add(eps, v) s = Sqrt(e) n = Div(d, s) y = Mul(n, V3)": True,
+    "p = Pow(d, two) v = ReduceMean(p, middle) e = Add(v, eps) s = Sqrt(e) y = Div(d, s)": False,
+    "p = Pow(d, two) v = ReduceMean(p, last) e = Add(v, two) s = Sqrt(v) y = Div(d, s)": False,
+    "p = Pow(x, two) v = ReduceMean(p, last) e = Add(v, eps) s = Sqrt(e) y = Div(d, s)": False,
+}
+"""Nodes after a difference from a mean, and whether they become one operator."""
+
+
+def test_normalizations_become_operators() -> None:
+    numbers = "float two = {2}, float eps = {0.00001}, int64[1] last = {-1}, int64[1] middle = {1}"
+    for nodes, is_normalization in NORMALIZED.items():
+        with row(nodes):
+            nodes = f"m = ReduceMean(x, last) d = Sub(x, m) {nodes}"
+            model = model_of(f"g ({BATCH}) => (float y) <{constants()}, {numbers}> {{ {nodes} }}")
+            result = run("onnx.RemoveUnusedNodes", run("onnx.FuseNodes", model))
+            assert (op_types(result) == ["LayerNormalization"]) == is_normalization
+            assert_near(model, result)
 
 
 def test_weights_of_two_nodes_are_not_multiplied() -> None:
