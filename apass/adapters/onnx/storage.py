@@ -151,14 +151,15 @@ def _proto(
         if not imported.domain:
             # An empty text takes two bytes, which a file without it does not have.
             imported.ClearField("domain")
-    _drop_types(proto.graph)
+    _compact(proto.graph)
     return proto
 
 
-def _drop_types(graph: onnx.GraphProto) -> None:
-    """Remove the types of initializers, which their data has as well.
+def _compact(graph: onnx.GraphProto) -> None:
+    """Write as briefly as exporters do.
 
-    onnx_ir writes them for each initializer. A model would become larger by being read and written.
+    A model would become larger by being read and written: onnx_ir writes the types of initializers, which their data
+    has as well, and eight bytes for each integer of a shape.
     """
     graphs = [graph]
     for inner in graphs:  # the list grows in the loop
@@ -167,11 +168,24 @@ def _drop_types(graph: onnx.GraphProto) -> None:
         if len(kept) < len(inner.value_info):
             del inner.value_info[:]
             inner.value_info.extend(kept)
+        for tensor in inner.initializer:
+            _pack(tensor)
         for node in inner.node:
             for attr in node.attribute:
+                if attr.HasField("t"):
+                    _pack(attr.t)
                 if attr.HasField("g"):
                     graphs.append(attr.g)
                 graphs += attr.graphs
+
+
+def _pack(tensor: onnx.TensorProto) -> None:
+    """Write a few small integers in one byte each."""
+    if tensor.data_type == onnx.TensorProto.INT64 and 0 < len(tensor.raw_data) <= 8 * _SMALL:
+        numbers = np.frombuffer(tensor.raw_data, "<i8").tolist()
+        if onnx.TensorProto(int64_data=numbers).ByteSize() < len(tensor.raw_data):
+            tensor.ClearField("raw_data")
+            tensor.int64_data.extend(numbers)
 
 
 def _type_of(tensor: onnx.TensorProto) -> onnx.ValueInfoProto:

@@ -13,6 +13,7 @@ import apass
 from apass.adapters.onnx import ADAPTER, load_model, model_from_bytes, model_to_bytes, save_model
 from apass.adapters.onnx.storage import private_copy, with_parts
 from tests.helpers.onnx_models import names, op_types, proto_of, relu, rich_proto, weights, with_functions
+from tests.helpers.rows import row
 
 Model = ir.Model
 
@@ -67,11 +68,23 @@ def test_copies_of_tensors_have_the_same_bytes(dtype: Any, count: int, is_raw: b
     proto.graph.node.add(op_type="Constant", output=["c"], attribute=[onnx.helper.make_attribute("value", tensor)])
     data = ADAPTER.dumps(model_from_bytes(proto.SerializeToString()))
     read = onnx.ModelProto.FromString(data)
-    assert read.graph.initializer[0].raw_data == read.graph.node[-1].attribute[0].t.raw_data == values.tobytes()
+    for written in (read.graph.initializer[0], read.graph.node[-1].attribute[0].t):
+        assert onnx.numpy_helper.to_array(written).tobytes() == values.tobytes()
     model = model_from_bytes(data)
     copied = with_parts(model, private_copy(model.graph), ())
     assert ADAPTER.dumps(copied) == data
     assert ADAPTER.dumps(model) == data
+
+
+def test_small_integers_are_written_in_one_byte() -> None:
+    for numbers, is_packed in (([1, 8, 0, 127], True), ([-1, 2**40], False), ([-1, 1, 1], True), ([], False)):
+        with row(numbers):
+            proto = ir.to_proto(relu())
+            proto.graph.initializer.append(onnx.numpy_helper.from_array(np.array(numbers, np.int64), "w"))
+            tensor = onnx.ModelProto.FromString(ADAPTER.dumps(ir.from_proto(proto))).graph.initializer[0]
+            assert onnx.numpy_helper.to_array(tensor).tolist() == numbers
+            assert (list(tensor.int64_data) == numbers and bool(numbers)) == is_packed
+            assert tensor.ByteSize() <= proto.graph.initializer[0].ByteSize()
 
 
 def test_unsorted_model_can_be_copied(tmp_path: Path) -> None:
