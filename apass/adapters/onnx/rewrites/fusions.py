@@ -101,7 +101,10 @@ def _pad_in_conv(node: ir.Node, context: Context) -> bool:
     """Let a Conv pad its operand with zeros."""
     facts, before = context.facts, producer(node.inputs[0], "Pad")
     attrs = attributes(node)
-    if before is None or not is_used_once(before.outputs[0]) or facts.version < _PADS_SINCE:
+    if before is None or facts.version < _PADS_SINCE:
+        return False
+    padded = before.outputs[0]
+    if padded.is_graph_output() or any(use.node.op_type != "Conv" for use in padded.uses()):
         return False
     if attrs.get("auto_pad", "NOTSET") != "NOTSET" or attributes(before).get("mode", "constant") != "constant":
         return False

@@ -172,6 +172,10 @@ def test_padding_moves_into_the_convolution() -> None:
     rows = {
         "p = Pad(x, pads, zero) y = Conv<pads=[1,0,0,0]>(p, w)": ["Conv"],
         "p = Pad(x, pads) y = Conv(p, w)": ["Conv"],
+        "p = Pad(x, pads) a = Conv(p, w) b = Conv(p, w) y = Add(a, b)": ["Conv", "Conv", "Add"],
+        "p = Pad(x, pads) a = Conv(p, w) b = Relu(p) c = GlobalMaxPool(b) d = ReduceSum(c) y = Add(a, d)": [
+            *("Pad", "Conv", "Relu", "GlobalMaxPool", "ReduceSum", "Add")
+        ],
         "p = Pad(x, pads, one) y = Conv(p, w)": ["Pad", "Conv"],
         'p = Pad<mode = "reflect">(x, pads) y = Conv(p, w)': ["Pad", "Conv"],
         "p = Pad(x, channels) y = Conv(p, v)": ["Pad", "Conv"],
