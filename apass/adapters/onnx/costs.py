@@ -95,7 +95,7 @@ async def measure_latencies(
     return [times if isinstance(times, str) else median(times) for times in found]
 
 
-async def is_slower(before: ir.Model, after: ir.Model, *, rounds: int = 40, time_limit: float = 120.0) -> bool:
+async def is_slower(before: ir.Model, after: ir.Model, *, rounds: int = 200, time_limit: float = 120.0) -> bool:
     """Return whether onnxruntime runs a model slower than another, or not at all.
 
     Both run alternately in one process. It is slower if the median is more than `TOLERATED` longer, and it took
