@@ -4,6 +4,7 @@ import pickle
 from collections.abc import Callable, Mapping, Sequence, Set
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any, Final
@@ -198,7 +199,7 @@ class _Model:
             return None
         return {value.name for value in graph.input} - {tensor.name for tensor in graph.initializer}
 
-    @property
+    @cached_property
     def is_random(self) -> bool:
         """Whether the model has random operators."""
         try:
@@ -258,6 +259,7 @@ class _EngineRun:
         for number, candidate in enumerate(search.candidates(replaced)):
             evaluation = self._evaluation(model, candidate, suffix, is_repeated=number > 0)
             if evaluation.outputs is not None:
+                search.accept(candidate)
                 return candidate, evaluation
             if failure is None:
                 failure, inputs = evaluation, candidate
