@@ -3,7 +3,7 @@
 `Race{key=onnx.latency}(onnx.Default,ort.Basic)` takes the faster result.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import comb, floor, log10
 from statistics import median
 from time import perf_counter
@@ -34,6 +34,9 @@ MAX_SECONDS: Final = 2.0
 MIN_ROUNDS: Final = 3
 """Minimum number of rounds, however long they take."""
 
+FEW_ROUNDS: Final = 20
+"""Number of rounds after which a model that is not slower is recognized."""
+
 TOLERATED: Final = 0.03
 """A model whose median is longer by this share at most is not slower."""
 
@@ -41,6 +44,9 @@ CHANCE: Final = 0.001
 """The chance of taking an equally fast model for a slower one."""
 
 _LIMITER: RunVar[CapacityLimiter] = RunVar("apass_onnx_latency")
+
+IsEnough = Callable[..., bool]
+"""Whether the times of each model decide."""
 
 Measured = float | str
 """The median in seconds, or the reason why a model cannot be run."""
@@ -100,13 +106,14 @@ async def is_slower(before: ir.Model, after: ir.Model, *, rounds: int = 200, tim
 
     Both run alternately in one process. It is slower if the median is more than `TOLERATED` longer, and it took
     longer in so many rounds that this has a chance of less than `CHANCE` for equal models: a sign test of the rounds.
+    The measurement ends early if the median is not longer.
 
     Raises:
         AdapterError: if the model before cannot be run, or the process does not end in time or crashes.
         MissingExtraError: if onnxruntime is not installed.
 
     """
-    first, second = await _in_worker([before, after], rounds, 0, time_limit)
+    first, second = await _in_worker([before, after], rounds, 0, time_limit, _is_as_fast)
     if isinstance(first, str):
         raise AdapterError(f"onnxruntime cannot run the model: {first}")
     if isinstance(second, str):
@@ -119,14 +126,24 @@ async def is_slower(before: ir.Model, after: ir.Model, *, rounds: int = 200, tim
     return bool(ways < CHANCE * 2.0**count)
 
 
-async def _in_worker(models: Sequence[ir.Model], rounds: int, seed: int, time_limit: float) -> list[list[float] | str]:
-    """Return the times of the runs of each model, or why it cannot be run."""
+def _is_as_fast(first: Sequence[float], second: Sequence[float]) -> bool:
+    """Return whether a few rounds show that the second model is not slower."""
+    return len(first) % FEW_ROUNDS == 0 and median(second) <= median(first)
+
+
+async def _in_worker(
+    models: Sequence[ir.Model], rounds: int, seed: int, time_limit: float, is_enough: IsEnough | None = None
+) -> list[list[float] | str]:
+    """Return the times of the runs of each model, or why it cannot be run.
+
+    The measurement ends early if `is_enough` returns true for the times of all models.
+    """
     with waiting_for("its latency in onnxruntime"):
         data = [await to_thread.run_sync(ADAPTER.dumps, model) for model in models]
         async with _limiter():
             try:
                 with fail_after(time_limit):
-                    return await run_in_worker(_measure, data, rounds, seed)
+                    return await run_in_worker(_measure, data, rounds, seed, is_enough)
             except TimeoutError as error:
                 raise AdapterError(f"onnxruntime did not measure the latency within {time_limit:g} s") from error
             except BrokenWorkerProcess as error:
@@ -135,7 +152,7 @@ async def _in_worker(models: Sequence[ir.Model], rounds: int, seed: int, time_li
                 raise AdapterError(f"the latency cannot be measured: {error}") from error
 
 
-def _measure(models: Sequence[bytes], rounds: int, seed: int) -> list[list[float] | str]:
+def _measure(models: Sequence[bytes], rounds: int, seed: int, is_enough: IsEnough | None) -> list[list[float] | str]:
     """Implement `_in_worker`, in a worker process."""
     search = InputSearch(parsed(models[0]), {}, seed)
     results: dict[int, list[float] | str] = {}
@@ -163,6 +180,8 @@ def _measure(models: Sequence[bytes], rounds: int, seed: int) -> list[list[float
             start = perf_counter()
             session.run(None, inputs)
             times[index].append(perf_counter() - start)
+        if is_enough is not None and len(times) == len(models) and is_enough(*times.values()):
+            break
     results.update(times)
     return [results[index] for index in range(len(models))]
 
