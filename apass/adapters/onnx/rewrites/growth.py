@@ -10,8 +10,8 @@ from apass.adapters.onnx.rewrites.kernels import KERNELS
 
 __all__ = ["SMALL", "Growth"]
 
-SMALL: Final = 1024
-"""Constants of up to so many bytes are always stored."""
+SMALL: Final = 128
+"""Number of bytes by which a constant may exceed those that it replaces. The removed node takes about as many."""
 
 MAX_SOURCES: Final = 256
 """Maximum number of values that are read to find the constants from which another one is computed."""
@@ -50,7 +50,7 @@ class Growth:
         rooms = {
             source: tensor.nbytes - self._spent[source] for source, tensor in sources.items() if self._ends(source)
         }
-        if size > sum(rooms.values()):
+        if size > sum(rooms.values()) + SMALL:
             return False
         for source, room in rooms.items():
             taken = min(room, size)
