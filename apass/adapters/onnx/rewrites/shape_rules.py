@@ -23,11 +23,7 @@ def _reshape_shape(facts: Known, node: ir.Node, attrs: Mapping[str, Any]) -> Res
     target = facts.elements(node.inputs[1]) if len(node.inputs) > 1 else attrs.get("shape")
     dtype = facts.dtype(node.inputs[0])
     if target is None:
-        # The rank is the number of elements.
-        length = facts.shape(node.inputs[1]) if len(node.inputs) > 1 else None
-        if length is None or len(length) != 1 or not isinstance(length[0], int) or length[0] > MAX_ELEMENTS:
-            return None, dtype
-        return tuple(facts.fresh() for _ in range(length[0])), dtype
+        return _unknown_sizes(facts, node.inputs[1]) if len(node.inputs) > 1 else None, dtype
     dims: list[Dim] = list(target)
     if not attrs.get("allowzero", 0):
         if 0 in dims and before is None:
@@ -47,6 +43,14 @@ def _reshape_shape(facts: Known, node: ir.Node, attrs: Mapping[str, Any]) -> Res
         inferred = facts.fresh() if inferred is None else inferred
         dims = [inferred if dim == -1 else dim for dim in dims]
     return tuple(dims), dtype
+
+
+def _unknown_sizes(facts: Known, sizes: ir.Value | None) -> Shape | None:
+    """Return a symbol for each of several sizes; None if their number is unknown."""
+    length = facts.shape(sizes)
+    if length is None or len(length) != 1 or not isinstance(length[0], int) or length[0] > MAX_ELEMENTS:
+        return None
+    return tuple(facts.fresh() for _ in range(length[0]))
 
 
 def _transpose_shape(facts: Known, node: ir.Node, attrs: Mapping[str, Any]) -> Result:
@@ -163,6 +167,7 @@ def _gather_shape(facts: Known, node: ir.Node, attrs: Mapping[str, Any]) -> Resu
 def _expand_shape(facts: Known, node: ir.Node, attrs: Mapping[str, Any]) -> Result:
     shape, target = facts.shape(node.inputs[0]), facts.elements(node.inputs[1])
     dtype = facts.dtype(node.inputs[0])
+    target = _unknown_sizes(facts, node.inputs[1]) if target is None else target
     if shape is None or target is None or any(isinstance(dim, int) and dim < 0 for dim in target):
         return None, dtype
     return broadcast([shape, target], facts.fresh), dtype
@@ -171,6 +176,8 @@ def _expand_shape(facts: Known, node: ir.Node, attrs: Mapping[str, Any]) -> Resu
 def _tile_shape(facts: Known, node: ir.Node, attrs: Mapping[str, Any]) -> Result:
     shape = facts.shape(node.inputs[0])
     repeats = facts.elements(node.inputs[1]) if facts.version >= 6 else None
+    if shape is not None and repeats is None and facts.version >= 6:
+        return tuple(facts.fresh() for _ in shape), facts.dtype(node.inputs[0])
     if shape is None or repeats is None or len(shape) != len(repeats):
         return None
     if any(isinstance(count, int) and count < 0 for count in repeats):
@@ -195,9 +202,9 @@ def _size_shape(facts: Known, node: ir.Node, attrs: Mapping[str, Any]) -> Result
 def _constant_shape(facts: Known, node: ir.Node, attrs: Mapping[str, Any]) -> Result:
     dims = facts.elements(node.inputs[0])
     dtype = attrs["value"].dtype if "value" in attrs else ir.DataType.FLOAT
-    if dims is None or any(isinstance(dim, int) and dim < 0 for dim in dims):
-        return None, dtype
-    return dims, dtype
+    if dims is None:
+        return _unknown_sizes(facts, node.inputs[0]), dtype
+    return None if any(isinstance(dim, int) and dim < 0 for dim in dims) else dims, dtype
 
 
 def _cast_shape(facts: Known, node: ir.Node, attrs: Mapping[str, Any]) -> Result:

@@ -443,6 +443,26 @@ def test_comparisons_of_sizes_are_folded() -> None:
             assert operators(text) == expected
 
 
+def test_ranks_of_results_with_unknown_sizes_are_known() -> None:
+    for node in ("Expand(x, n)", "ConstantOfShape(n)", "Tile(x, n)", "Reshape(x, n)"):
+        with row(node):
+            text = f"g (float[2, 2] x, int64[2] n) => (int64 y) {{ a = {node} s = Shape(a) y = Size(s) }}"
+            model = model_of(text)
+            result = run("onnx.Simplify", model)
+            assert op_types(result) == ["Constant"]
+            arrays = np.ones((2, 2), np.float32), np.array([2, 2])
+            assert outputs(result, *arrays) == outputs(model, *arrays) == [2]
+
+
+def test_widened_constant_stays_small() -> None:
+    proto = ir.to_proto(
+        model_of("g (float[200] x, float16[200] w) => (float[200] y) { f = Cast<to=1>(w) y = Add(x, f) }")
+    )
+    del proto.graph.input[1]
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(200, np.float16), "w"))
+    assert op_types(run("onnx.Simplify", ir.from_proto(proto))) == ["Cast", "Add"]
+
+
 def test_constants_that_would_be_larger_are_computed() -> None:
     weights = ir.tensor(np.ones((64, 64), np.int8), name="w")
     rows = {
