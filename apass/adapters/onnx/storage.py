@@ -180,8 +180,10 @@ def _compact(graph: onnx.GraphProto) -> None:
 
 
 def _pack(tensor: onnx.TensorProto) -> None:
-    """Write a few small integers in one byte each."""
-    if tensor.data_type == onnx.TensorProto.INT64 and 0 < len(tensor.raw_data) <= 8 * _SMALL:
+    """Write a few small integers in one byte each, and no data of an empty tensor."""
+    if not tensor.raw_data:
+        tensor.ClearField("raw_data")
+    elif tensor.data_type == onnx.TensorProto.INT64 and len(tensor.raw_data) <= 8 * _SMALL:
         numbers = np.frombuffer(tensor.raw_data, "<i8").tolist()
         if onnx.TensorProto(int64_data=numbers).ByteSize() < len(tensor.raw_data):
             tensor.ClearField("raw_data")
