@@ -57,9 +57,12 @@ def pipeline(skip: Collection[str], name: str, level: str) -> Run:
     pass_: apass.Pass[Any] = apass.get_pass(name)
 
     async def optimize(source: Path, target: Path) -> None:
+        model = load_model(source)
         async with apass.PassContext(opt_level=int(level), disabled_pass=list(skip)):
-            result = await pass_(load_model(source))
-        await anyio.Path(target).write_bytes(model_to_bytes(result))
+            result = await pass_(model)
+        # As the command line does, copy a model that has not changed.
+        data = await anyio.Path(source).read_bytes() if result is model else model_to_bytes(result)
+        await anyio.Path(target).write_bytes(data)
 
     return lambda source, target: anyio.run(optimize, source, target)
 
