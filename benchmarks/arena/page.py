@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from benchmarks.arena.plots import Dot, plot
-from benchmarks.arena.rows import Outputs, Row, Run
+from benchmarks.arena.rows import Outputs, Row, Run, best_row
 from benchmarks.arena.table import LEGEND, before_and_best, columns_of, described, noise_of, parts_of, total_rows
-from benchmarks.arena.totals import totals
+from benchmarks.arena.totals import is_ours, mark, totals
 
 __all__ = ["page", "plots", "write_page"]
 
@@ -38,8 +38,8 @@ METHOD: Final = """\
 - [`compare_outputs`](../how-to/onnx.md) evaluates both models on random inputs. Outputs are identical bit by bit, near
   (equal within tolerance), changed, or not verified.
   If onnxruntime runs the original but not the result, the outputs are changed.
-- A result counts as smallest only if its outputs are equal, and its inputs, outputs and domains of operators are those
-  of the original. The levels of apass are not compared with each other.
+- A result counts as smallest only if its outputs are equal, its inputs, outputs and domains of operators are those of
+  the original, and its file is at most a tenth larger. The levels of apass are not compared with each other.
 - The latency is measured in onnxruntime with one thread and its default optimizations. Two sessions of the original and
   one of each result run alternately in one process. The ratio is the ratio of the medians.
 - A model is faster or slower if the interval of the rank test (Mann and Whitney, 95%) contains neither 1 nor the ratio
@@ -124,6 +124,7 @@ def page(run: Run, images: Sequence[str], folder: str) -> str:
         "## Plots",
         *(f"![{PLOTS[name].title}]({folder}/{name})" for name in images),
         *filter(None, [noise_of(run)]),
+        *_behind(run),
         *_findings(run),
         METHOD,
         *_machine(run),
@@ -148,6 +149,26 @@ def _totals(run: Run) -> Iterator[str]:
             f"The smallest verified results of all tools have {best} nodes together. The smallest verified results of"
             f" the peers have {of_peers}."
         )
+
+
+def _behind(run: Run) -> Iterator[str]:
+    """Iterate over the parts about models of which another tool leaves fewer nodes."""
+    tools = run.tools()
+    peers = [tool for tool in tools if not is_ours(tool)]
+    # The other levels have fewer passes.
+    for ours in [tool for tool in ("apass3", "apass-best") if tool in tools]:
+        behind: list[list[str]] = []
+        models = run.models()
+        for model, rows in models.items():
+            own, best = rows[ours], best_row(rows, peers)
+            if best is not None and best.nodes is not None and best.nodes < (own.nodes or 0):
+                growth = "" if best.bytes is None else f"{100 * (best.bytes / best.bytes_before - 1):+.1f}%"
+                ratio = "" if best.latency is None else f"{best.latency.ratio:.2f}"
+                behind.append([model, mark(own), mark(best), best.tool, growth, ratio])
+        yield f"## Models of which {ours} is not the smallest"
+        yield f"A peer leaves fewer nodes of {len(behind)} of {len(models)} models."
+        if behind:
+            yield "\n".join(_table(["model", ours, "peer", "name", "its bytes", "its latency"], behind))
 
 
 def _findings(run: Run) -> Iterator[str]:

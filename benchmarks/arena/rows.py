@@ -5,12 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from benchmarks.arena.latency import Latency
 from benchmarks.arena.models import ArenaError
 
-__all__ = ["Outputs", "Row", "RowFile", "Run", "best_nodes", "read_rows"]
+__all__ = ["Outputs", "Row", "RowFile", "Run", "best_nodes", "best_row", "read_rows"]
+
+MAX_GROWTH: Final = 1.1
+"""A result with more times the bytes of the original is not compared: it stores weights several times, or wider."""
 
 
 class Outputs(StrEnum):
@@ -88,8 +91,12 @@ class Row:
 
     @property
     def counts(self) -> bool:
-        """Whether it is compared: verified, with the same interface and domains."""
-        return self.verified and not self.foreign and not self.interface
+        """Whether it is compared with other results.
+
+        It is if it is verified, has the interface and the domains of the original, and is not much larger.
+        """
+        is_unpacked = self.bytes is not None and self.bytes > MAX_GROWTH * self.bytes_before
+        return self.verified and not self.foreign and not self.interface and not is_unpacked
 
     @property
     def is_larger(self) -> bool:
@@ -146,14 +153,19 @@ class Run:
         }
 
 
+def best_row(rows: Mapping[str, Row], tools: Sequence[str]) -> Row | None:
+    """Return the smallest result of the tools that counts; None if there is none."""
+    found = [row for tool in tools if (row := rows.get(tool)) and row.counts]
+    return min(found, key=lambda row: row.nodes or 0, default=None)
+
+
 def best_nodes(rows: Mapping[str, Row], tools: Sequence[str]) -> int:
     """Return the nodes of the smallest result of the tools that counts.
 
     The original counts too.
     """
-    any_row = next(iter(rows.values()))
-    found = [row.nodes for tool in tools if (row := rows.get(tool)) and row.counts and row.nodes is not None]
-    return min([any_row.nodes_before, *found])
+    before, best = next(iter(rows.values())).nodes_before, best_row(rows, tools)
+    return before if best is None or best.nodes is None else min(before, best.nodes)
 
 
 class RowFile:
