@@ -211,6 +211,8 @@ LAYERS = {
     "Average": "{out} = AveragePool<kernel_shape=[2,2], pads=[1,1,0,0]>({x})",
     "Swish": "{out}_a = Add({x}, three) {out}_b = Clip({out}_a, zero, six) {out}_c = Mul({x}, {out}_b) "
     "{out} = Div({out}_c, six)",
+    "Gelu": "{out}_a = Div({x}, root) {out}_b = Erf({out}_a) {out}_c = Add({out}_b, one) {out}_d = Mul({x}, {out}_c) "
+    "{out} = Mul({out}_d, half)",
     "Reshape": "{out} = Reshape({x}, same)",
     "Skip": "{out} = Add({x}, x)",
     "Softmax": "{out} = Softmax<axis=1>({x})",
@@ -224,7 +226,7 @@ def networks(draw: st.DrawFn) -> ir.Model:
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     count = draw(st.integers(1, 7))
     text: list[str] = []
-    arrays: dict[str, Any] = {"three": 3.0, "zero": 0.0, "six": 6.0}
+    arrays: dict[str, Any] = {"three": 3.0, "zero": 0.0, "six": 6.0, "root": 2**0.5, "one": 1.0, "half": 0.5}
     for index in range(count):
         layer = draw(st.sampled_from(sorted(LAYERS)))
         source = "x" if index == 0 else f"v{index - 1}"
