@@ -7,7 +7,6 @@ enable each other: a folded shape turns a Reshape into a no-op, whose removal jo
 from typing import ClassVar
 
 from apass.adapters.onnx.rewrites.activations import ACTIVATIONS
-from apass.adapters.onnx.rewrites.affine import AFFINE
 from apass.adapters.onnx.rewrites.axes import AXES
 from apass.adapters.onnx.rewrites.constant_folding import FOLDING
 from apass.adapters.onnx.rewrites.control_flow import BRANCHES, CONDITIONS
@@ -18,6 +17,7 @@ from apass.adapters.onnx.rewrites.noop_elimination import NO_OPS
 from apass.adapters.onnx.rewrites.ranks import RANKS
 from apass.adapters.onnx.rewrites.recurrent import RECURRENT
 from apass.adapters.onnx.rewrites.sizes import SIZES
+from apass.adapters.onnx.rewrites.weights import WEIGHTS
 
 __all__ = ["FusePass", "SimplifyPass"]
 
@@ -52,4 +52,4 @@ class FusePass(RewritePass):
 
     """
 
-    rules: ClassVar[Rules] = _joined(ACTIVATIONS, AFFINE, FUSIONS)
+    rules: ClassVar[Rules] = _joined(ACTIVATIONS, WEIGHTS, FUSIONS)
