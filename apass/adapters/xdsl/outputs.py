@@ -217,7 +217,7 @@ def _difference(
     if isinstance(expected, Exception):
         raise _UnsupportedError(_reason(expected))
     actual = _call(after, other, arguments)
-    if isinstance(actual, _TooLongError | ZeroDivisionError):
+    if isinstance(actual, ZeroDivisionError):
         return f"returned before, but {_reason(actual)} after, {shown}", []
     if isinstance(actual, Exception):
         raise _UnsupportedError(f"after: {_reason(actual)}")
