@@ -214,7 +214,8 @@ class _Batch:
                 request.is_alone = True
         elif self._current is not None:
             request, started = self._current
-            request.pair.lost[started.step] = Evaluation(None, error=reason)
+            # Linux kills a process if the memory of the machine is exhausted.
+            request.pair.lost[started.step] = Evaluation(None, error=reason, is_limited="SIGKILL" in reason)
         else:
             # No worker can start.
             (request,) = self.requests

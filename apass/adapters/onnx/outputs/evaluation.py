@@ -45,6 +45,9 @@ RANDOM_OPERATORS: Final = frozenset(
 )
 """Operators whose results may be random."""
 
+OUT_OF_MEMORY: Final = ("bad_alloc", "Failed to allocate memory")
+"""Parts of the errors of onnxruntime at the limit of memory."""
+
 LONGEST_REASON: Final = 300
 """Maximum number of characters of an evaluator's error."""
 
@@ -86,7 +89,7 @@ class LoadedModel:
 
     def __init__(self, load: Callable[[], tuple[Sequence[str], Sequence[str], Any]]) -> None:
         start = perf_counter()
-        self._error = ""
+        self._error: Exception | None = None
         self._names: tuple[Sequence[str], Sequence[str]] = ((), ())
         self._evaluator: Any = None
         with _quiet():
@@ -95,7 +98,7 @@ class LoadedModel:
                 self._names = (names[0], names[1])
             except Exception as error:
                 # The evaluators raise errors of many types; onnxruntime defines its own.
-                self._error = _short(error)
+                self._error = error
         self._loading = perf_counter() - start
 
     @property
@@ -106,8 +109,8 @@ class LoadedModel:
     def __call__(self, inputs: Inputs) -> Evaluation:
         """Evaluate the model; the first evaluation includes the time to load."""
         start, self._loading = perf_counter() - self._loading, 0.0
-        if self._evaluator is None:
-            return Evaluation(None, error=self._error, seconds=perf_counter() - start)
+        if self._error is not None:
+            return _failed(self._error, start)
         expected, names = self._names
         feeds = inputs if isinstance(inputs, Mapping) else dict(zip(expected, inputs, strict=False))
         with _quiet():
@@ -115,9 +118,13 @@ class LoadedModel:
                 known = {name: plain(value) for name, value in feeds.items() if name in expected}
                 outputs = self._evaluator.run(None, known)
             except Exception as error:
-                is_limited = isinstance(error, MemoryError) or "bad_alloc" in str(error)
-                return Evaluation(None, error=_short(error), seconds=perf_counter() - start, is_limited=is_limited)
+                return _failed(error, start)
         return Evaluation(tuple(map(plain, outputs)), tuple(names), seconds=perf_counter() - start)
+
+
+def _failed(error: Exception, start: float) -> Evaluation:
+    is_limited = isinstance(error, MemoryError) or any(text in str(error) for text in OUT_OF_MEMORY)
+    return Evaluation(None, error=_short(error), seconds=perf_counter() - start, is_limited=is_limited)
 
 
 def evaluate(model: bytes | onnx.ModelProto, inputs: Inputs) -> Evaluation:

@@ -160,6 +160,9 @@ def _judge(pair: Pair, report: Callable[[Step], None]) -> Verdict:
     for engine in pair.engines:
         verdicts.append(_EngineRun(pair, engine, report).verdict(before, after))
         status = verdicts[-1].status
+        if status is Status.LIMITED:
+            # The next engine is slower, and takes more memory.
+            return verdicts[-1]
         if status is Status.ONLY_BEFORE and NO_KERNEL not in verdicts[-1].reason:
             # The engine runs the model before, so its error is about the result, which the next engine may tolerate.
             return verdicts[-1]
@@ -277,7 +280,8 @@ class _EngineRun:
     ) -> Verdict:
         """Return the verdict on these inputs."""
         pair = self._pair
-        second = first if after is before else self._evaluation(after, inputs, suffix)
+        # Without outputs before there is no verdict, so that a second evaluation would only take as long again.
+        second = first if after is before or first.is_limited else self._evaluation(after, inputs, suffix)
         verdict = compare(first, second, pair.expected, pair.rtol, pair.atol)
         if verdict.status is not Status.DIFFERENT:
             return verdict

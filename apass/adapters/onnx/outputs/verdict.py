@@ -31,8 +31,8 @@ class Status(Enum):
     """The evaluator fails only on the model after."""
     ONLY_AFTER = "evaluated only after"
     """The evaluator fails only on the model before."""
-    LIMITED = "evaluation of the model after ended by a limit"
-    """The model before is evaluated, the one after reaches the limit of time or memory, which proves nothing."""
+    LIMITED = "evaluation ended by a limit"
+    """One of the models reaches the limit of time or memory, which proves nothing."""
 
 
 UNEVALUATED: Final = frozenset({Status.NEITHER, Status.ONLY_BEFORE, Status.ONLY_AFTER, Status.LIMITED})
@@ -102,6 +102,8 @@ def compare(
 
 
 def _unevaluated(before: Evaluation, after: Evaluation) -> tuple[Status, str]:
+    if before.is_limited:
+        return Status.LIMITED, f"before: {before.error}"
     if before.outputs is not None:
         return Status.LIMITED if after.is_limited else Status.ONLY_BEFORE, f"after: {after.error}"
     if after.outputs is not None:

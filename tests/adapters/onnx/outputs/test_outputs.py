@@ -1,6 +1,8 @@
 """Comparison of outputs: verdicts, tolerances, random inputs and workers."""
 
 import os
+import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -342,12 +344,33 @@ async def test_lost_input_is_changed() -> None:
 
 
 @pytest.mark.process
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory of a process")
+@pytest.mark.anyio
+async def test_exhausted_memory_is_no_verdict() -> None:
+    small, huge = (
+        ADAPTER.dumps(
+            model_of(
+                f"g (float[4] a) => (float x) <int64[2] s = {{{size}, {size}}}> "
+                "{ z = ConstantOfShape(s) m = ReduceMax(z) n = ReduceSum(a) x = Add(m, n) }"
+            )
+        )
+        for size in (2, 200_000)
+    )
+    for before, after, name in ((small, huge, "after"), (huge, small, "before")):
+        verdict = await compare_outputs(before, after)
+        assert verdict.status is Status.LIMITED
+        assert re.match(f"{name}: .*allocate", verdict.reason)
+
+
+@pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.anyio
 async def test_time_limit_ends_an_evaluation() -> None:
     limiter = anyio.CapacityLimiter(1)
     verdict = await compare_outputs(RELU, ENDLESS, [ONE], time_limit=2.0, limiter=limiter)
     assert (verdict.status, verdict.reason) == (Status.LIMITED, "after: the evaluation took longer than 2 s")
+    verdict = await compare_outputs(ENDLESS, RELU, [ONE], time_limit=2.0, limiter=limiter)
+    assert (verdict.status, verdict.reason) == (Status.LIMITED, "before: the evaluation took longer than 2 s")
     assert limiter.borrowed_tokens == 0
     assert (await compare_outputs(RELU, RELU, [ONE], limiter=limiter)).status is Status.EQUAL
 
