@@ -30,8 +30,9 @@ METHOD: Final = """\
 ## How it is measured
 
 - Each tool runs with its defaults in a process of its own. A crash or a time limit is a result too.
-- `apass1` to `apass3` are `onnx.Default` at levels 1 to 3. `ort-basic` and `ort-extended` are the offline optimization
-  of onnxruntime. An extended result has operators that only onnxruntime has.
+- `apass1` to `apass3` are `onnx.Default` at levels 1 to 3. `apass-best` is `onnx.Best`, which takes no larger file, and
+  none that onnxruntime runs slower. `ort-basic` and `ort-extended` are the offline optimization of onnxruntime. An
+  extended result has operators that only onnxruntime has.
 - Nodes are counted by one counter: without Constant nodes, in the main graph, all subgraphs and local functions.
 - The time of an optimizer includes loading and saving the model, but no imports.
 - The peak memory is the peak of the process or of one of its own children, whichever is larger.
