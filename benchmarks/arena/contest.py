@@ -148,21 +148,22 @@ class _Match:
     async def add_latency(self, rows: dict[str, Row]) -> None:
         """Measure the results that exist, and set the latency of their rows.
 
-        Equal files are measured once.
+        Equal files are measured once, and a copy of the original as its second session.
         """
-        by_hash: dict[str, list[str]] = {}
+        by_hash: dict[str, list[str]] = {hashlib.sha256(self._data).hexdigest(): []}
         for name, row in rows.items():
             if row.outputs is not Outputs.NONE:
                 data = await anyio.Path(self._target(name)).read_bytes()
                 by_hash.setdefault(hashlib.sha256(data).hexdigest(), []).append(name)
-        if not by_hash:
+        if not any(by_hash.values()):
             return
-        files = [str(self.original), str(self.original), *(str(self._target(names[0])) for names in by_hash.values())]
+        _, *results = by_hash.values()
+        files = [str(self.original), str(self.original), *(str(self._target(names[0])) for names in results)]
         limit = self._settings.time_limit
         ended = await run_module("benchmarks.arena.latency", [str(LATENCY_SECONDS), *files], limit)
         times: dict[str, list[float]] = ended.values.get("times", {})
         errors: dict[str, str] = ended.values.get("errors", {})
-        for index, names in enumerate(by_hash.values(), 2):
+        for index, names in enumerate(by_hash.values(), 1):
             samples = [times.get(key) for key in ("0", "1", str(index))]
             latency = Latency.of(*filter(None, samples)) if all(samples) else None
             error = ended.error or errors.get(str(index)) or errors.get("0") or "not measured"
