@@ -31,7 +31,8 @@ def main(limit: float, report: str, command: list[str]) -> None:
         kill()
 
     def end_with_parent() -> None:
-        sys.stdin.buffer.read()
+        # At exit, Python would wait a second for the lock of `sys.stdin.buffer`.
+        os.read(0, 1)
         kill()
 
     threading.Thread(target=end_with_parent, daemon=True).start()
