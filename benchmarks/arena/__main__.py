@@ -1,7 +1,7 @@
 """Compares optimizers of ONNX models on models from the package index.
 
     pip install 'apass[arena]'
-    python -m benchmarks.arena --group ten                   # ten models, in a few minutes
+    python -m benchmarks.arena --group ten                   # ten models, in two minutes
     python -m benchmarks.arena --tools 'apass*,onnxslim' --models 'silero*'
     python -m benchmarks.arena --page docs/reference/arena.md
 

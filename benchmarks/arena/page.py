@@ -20,7 +20,7 @@ outputs and latency. The models come from wheels whose versions are pinned. The 
 
 ```sh
 pip install 'apass[arena]'
-python -m benchmarks.arena --group ten                     # ten models, in a few minutes
+python -m benchmarks.arena --group ten                     # ten models, in two minutes
 python -m benchmarks.arena --page docs/reference/arena.md  # all models, and this page
 ```
 
@@ -39,8 +39,8 @@ METHOD: Final = """\
 - [`compare_outputs`](../how-to/onnx.md) evaluates both models on random inputs. Outputs are identical bit by bit, near
   (equal within tolerance), changed, or not verified.
   If onnxruntime runs the original but not the result, the outputs are changed.
-- A result counts as smallest only if its outputs are equal, its inputs, outputs and domains of operators are those of
-  the original, and its file is at most a tenth larger. The levels of apass are not compared with each other.
+- A result counts as smallest only if its outputs are equal and its file is at most a tenth larger. Its inputs, outputs
+  and domains of operators must be those of the original. The levels of apass are not compared with each other.
 - The latency is measured in onnxruntime with one thread and its default optimizations. Two sessions of the original and
   one of each result run alternately in one process. The ratio is the ratio of the medians.
 - A model is faster or slower if the interval of the rank test (Mann and Whitney, 95%) contains neither 1 nor the ratio
