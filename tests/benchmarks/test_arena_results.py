@@ -161,7 +161,7 @@ def test_only_verified_results_are_the_smallest() -> None:
     assert lines[-1] == "apass: 0 models with changed outputs, 0 without a result, 0 not verified"
 
 
-def test_page_names_the_models_of_which_a_peer_is_smaller() -> None:
+def test_page_names_models_of_smaller_peers() -> None:
     rows = [row("apass3", 7), row("a", 5, bytes=111), row("b", 6, bytes=105)]
     rows += [row("apass3", 7, model="other"), row("a", 8, model="other"), row("b", 7, model="other")]
     text = page(Run({"date": "", "python": "", "platform": "", "processor": "", "cpus": 1}, {}, "", rows), [], "")
