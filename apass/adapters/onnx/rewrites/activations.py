@@ -10,6 +10,7 @@ from apass.adapters.onnx.rewrites.dims import attributes
 from apass.adapters.onnx.rewrites.engine import Context, Rules
 from apass.adapters.onnx.rewrites.facts import Facts
 from apass.adapters.onnx.rewrites.merging import is_used_once, producer
+from apass.adapters.onnx.rewrites.noop_elimination import has_same_shape
 from apass.adapters.onnx.rewrites.patterns import gelu_operand, is_close, normalized, number_of
 
 __all__ = ["ACTIVATIONS"]
@@ -142,7 +143,10 @@ def _to_gelu(node: ir.Node, context: Context) -> bool:
     if facts.version < GELU_SINCE or facts.dtype(node.outputs[0]) is not ir.DataType.FLOAT:
         return False
     operand = gelu_operand(node, facts)
-    return operand is not None and context.editor.substitute(node, "Gelu", [operand])
+    # A constant of one element may add axes.
+    if operand is None or not has_same_shape(facts, operand, node.outputs[0]):
+        return False
+    return context.editor.substitute(node, "Gelu", [operand])
 
 
 def _to_layer_normalization(node: ir.Node, context: Context) -> bool:
@@ -159,7 +163,8 @@ def _to_layer_normalization(node: ir.Node, context: Context) -> bool:
         return False
     source, epsilon = found
     size = shape[-1]
-    if not isinstance(size, int):
+    # A constant of one element may add axes.
+    if shape != facts.shape(source) or not isinstance(size, int):
         return False
     ones = context.editor.constant(node, np.ones(size, np.float32))
     return context.editor.substitute(node, "LayerNormalization", [source, ones], {"epsilon": epsilon})
