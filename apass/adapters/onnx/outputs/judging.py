@@ -162,9 +162,9 @@ def _judge(pair: Pair, report: Callable[[Step], None]) -> Verdict:
         status = verdicts[-1].status
         if status is Status.LIMITED:
             # The next engine is slower, and takes more memory.
-            return verdicts[-1]
-        if status is Status.ONLY_BEFORE and NO_KERNEL not in verdicts[-1].reason:
-            # The engine runs the model before, so its error is about the result, which the next engine may tolerate.
+            break
+        if engine == "onnxruntime" and status is Status.ONLY_BEFORE and NO_KERNEL not in verdicts[-1].reason:
+            # It runs the model before, so its error is about the result, which the reference evaluator may tolerate.
             return verdicts[-1]
         if verdicts[0].status is Status.DIFFERENT and status is Status.EQUAL:
             reason = f"equal in {engine}, but in {pair.engines[0]} {verdicts[0].reason}"

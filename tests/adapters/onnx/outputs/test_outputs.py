@@ -375,6 +375,23 @@ async def test_time_limit_ends_an_evaluation() -> None:
     assert (await compare_outputs(RELU, RELU, [ONE], limiter=limiter)).status is Status.EQUAL
 
 
+def test_operator_that_the_reference_lacks_is_no_difference() -> None:
+    lacking = Evaluation(None, error="NOT_IMPLEMENTED")
+    pair = Pair(RELU, ADAPTER.dumps(relu()), None, None, None, 1e-7, 0, ("onnxruntime", "reference"))
+    for step in (("onnxruntime", "before"), ("onnxruntime", "after")):
+        pair.lost[step] = lacking
+    pair.lost["reference", "after"] = Evaluation(None, error="NotImplementedError: no such operator")
+    assert judge(pair, lambda step: None).status is Status.NEITHER
+
+
+def test_limit_of_the_next_engine_keeps_a_difference() -> None:
+    other = ADAPTER.dumps(model_of("g (float[4] a) => (float[4] x) { x = Abs(a) }"))
+    limited = Evaluation(None, error="the evaluation took longer than 2 s", is_limited=True)
+    pair = Pair(RELU, other, None, None, None, 1e-7, 0, ("onnxruntime", "reference"))
+    pair.lost["reference", "before"] = limited
+    assert judge(pair, lambda step: None).status is Status.DIFFERENT
+
+
 @pytest.mark.process
 @pytest.mark.anyio
 async def test_corpus_models_have_their_expected_outputs() -> None:
