@@ -11,7 +11,7 @@ from functools import partial
 
 import apass
 from apass.adapters.mlir import MLIRModule
-from apass.adapters.mlir.binary import find_mlir_opt
+from apass.adapters.programs import MLIR_OPT
 from benchmarks.area import Benchmark, main
 from benchmarks.measure import compare
 
@@ -37,7 +37,7 @@ def module_of(functions: int, operations: int) -> MLIRModule:
 
 def one_after_the_other(modules: list[MLIRModule]) -> list[bytes]:
     """Run `mlir-opt` on each module."""
-    command = [str(find_mlir_opt()), PEER]
+    command = [str(MLIR_OPT.find()), PEER]
     return [subprocess.run(command, input=mod.text.encode(), capture_output=True, check=True).stdout for mod in modules]
 
 
@@ -67,7 +67,7 @@ async def one_module(rounds: int) -> None:
 def _needs() -> tuple[str, ...]:
     """Return what is missing, under its usual name."""
     try:
-        find_mlir_opt()
+        MLIR_OPT.find()
     except apass.errors.MissingExtraError:
         return ("mlir-opt",)
     return ()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from apass.adapters.mlir import MLIRModule
-from apass.adapters.mlir.binary import find_mlir_opt
+from apass.adapters.programs import MLIR_OPT
 from apass.errors import MissingExtraError
 
 __all__ = ["CALLS", "NEEDS_MLIR", "RESOURCES", "many_functions", "mlir_opt", "program", "script"]
@@ -17,7 +17,7 @@ __all__ = ["CALLS", "NEEDS_MLIR", "RESOURCES", "many_functions", "mlir_opt", "pr
 def program() -> Path | None:
     """Return the path of `mlir-opt`, or None."""
     try:
-        return find_mlir_opt()
+        return MLIR_OPT.find()
     except MissingExtraError:
         return None
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Final
 
-from apass.adapters.mlir.binary import BYTECODE, Request, failure, find_mlir_opt, run_now
-from apass.adapters.mlir.module import MLIRFunction, MLIRModule, indentation_of, indented, print_arguments
+from apass.adapters.mlir.module import BYTECODE, MLIRFunction, MLIRModule, indentation_of, indented, print_arguments
 from apass.adapters.mlir.reductions import shrinkings
 from apass.adapters.mlir.structure import Operation, declaration
+from apass.adapters.programs import MLIR_OPT, Request, failure, run_now
 from apass.core.adapter import FunctionKind
 from apass.errors import AdapterError, VerifyError
 from apass.util.delta_debugging import Shrinking
@@ -91,7 +91,7 @@ class MLIRAdapter:
             MissingExtraError: if there is no `mlir-opt`.
 
         """
-        request = Request(find_mlir_opt(), (), ADAPTER.dumps(mod))
+        request = Request(MLIR_OPT.find(), (), ADAPTER.dumps(mod))
         answer = run_now(request)
         if answer.status:
             raise VerifyError(f"not a valid MLIR module: {failure(answer, request, mod.source)}")
@@ -190,7 +190,7 @@ def module_to_bytecode(mod: MLIRModule) -> bytes:
 
 
 def _converted(data: bytes, arguments: tuple[str, ...], source: str) -> bytes:
-    request = Request(find_mlir_opt(), arguments, data)
+    request = Request(MLIR_OPT.find(), arguments, data)
     answer = run_now(request)
     if answer.status:
         raise failure(answer, request, source)

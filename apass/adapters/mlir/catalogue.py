@@ -11,7 +11,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final, Literal, cast
 
-from apass.adapters.mlir.binary import extra_arguments
+from apass.adapters.programs import MLIR_OPT
 from apass.errors import AdapterError
 from apass.util.files import write_whole
 from apass.util.tagged_json import reachable_types, read_tagged, write_tagged
@@ -133,7 +133,7 @@ def _ask(program: Path) -> Catalogue:
 def _state(program: Path) -> tuple[object, ...]:
     """Return what distinguishes versions of a program, and the arguments of each run."""
     status = program.stat()
-    return status.st_size, status.st_mtime_ns, *extra_arguments()
+    return status.st_size, status.st_mtime_ns, *MLIR_OPT.extra_arguments()
 
 
 def _digest(values: tuple[object, ...]) -> str:
@@ -141,7 +141,7 @@ def _digest(values: tuple[object, ...]) -> str:
 
 
 def _run(program: Path, arguments: Sequence[str], text: str = "") -> tuple[int, str]:
-    command = [str(program), *extra_arguments(), *arguments]
+    command = [str(program), *MLIR_OPT.extra_arguments(), *arguments]
     try:
         done = subprocess.run(
             command,

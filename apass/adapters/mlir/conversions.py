@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from apass.adapters.mlir.adapter import ADAPTER
-from apass.adapters.mlir.binary import Request, find_mlir_opt, find_tool
 from apass.adapters.mlir.catalogue import catalogue_of
 from apass.adapters.mlir.module import MLIRModule
-from apass.adapters.mlir.running import ask
+from apass.adapters.programs import MLIR_OPT, Request, ask
 from apass.core.context import PassContext
 from apass.core.pass_info import PassInfo
 from apass.errors import AdapterError, MissingExtraError
@@ -31,8 +30,8 @@ class _Translation(ModulePass[Any]):
         except MissingExtraError as error:
             raise MissingExtraError(f"pass {self.info.name!r} uses modules of LLVM: {error}") from error
         self._llvm = llvm
-        mlir_opt = find_mlir_opt()
-        program = find_tool(mlir_opt, _TRANSLATE)
+        mlir_opt = MLIR_OPT.find()
+        program = MLIR_OPT.sibling(mlir_opt, _TRANSLATE)
         if program is None:
             raise MissingExtraError(
                 f"pass {self.info.name!r} needs the program {_TRANSLATE} beside {mlir_opt}; install all tools of MLIR, "

@@ -6,8 +6,8 @@ same meaning there.
 
 from importlib.util import find_spec
 
-from apass.adapters.mlir.binary import Request, failure, find_mlir_opt, run_request
 from apass.adapters.mlir.module import MLIRModule
+from apass.adapters.programs import MLIR_OPT, Request, failure, run_request
 from apass.core.ir_plugin import Proof
 from apass.external.solver import prove_in_worker
 
@@ -25,7 +25,7 @@ async def prove_equal(before: MLIRModule, after: MLIRModule) -> Proof:
         return Proof(None, "proofs of MLIR need xDSL: pip install 'apass[xdsl]'")
     texts: list[bytes] = []
     for mod in (before, after):
-        request = Request(find_mlir_opt(), ("--mlir-print-op-generic",), mod.text.encode("utf-8", "surrogatepass"))
+        request = Request(MLIR_OPT.find(), ("--mlir-print-op-generic",), mod.text.encode("utf-8", "surrogatepass"))
         answer = await run_request(request)
         if answer.status:
             return Proof(None, str(failure(answer, request, mod.source)).partition("\n")[0])

@@ -5,10 +5,27 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from apass.adapters.mlir.binary import LOCAL_SCOPE
 from apass.adapters.mlir.structure import Operation, Structure, parse_structure
 
-__all__ = ["SKIP", "MLIRFunction", "MLIRModule", "indentation_of", "indented", "print_arguments"]
+__all__ = [
+    "BYTECODE",
+    "LOCAL_SCOPE",
+    "SKIP",
+    "MLIRFunction",
+    "MLIRModule",
+    "indentation_of",
+    "indented",
+    "print_arguments",
+]
+
+BYTECODE: Final = b"ML\xefR"
+"""The first bytes of MLIR bytecode."""
+
+LOCAL_SCOPE: Final = "--mlir-print-local-scope"
+"""The argument that prints maps and types where they are used, so that the text of a function needs no other.
+
+The metadata of a file are not printed then.
+"""
 
 SKIP: Final = "SkipOptimization"
 """The attribute of functions that passes leave alone."""

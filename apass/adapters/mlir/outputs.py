@@ -13,9 +13,9 @@ from typing import Final
 
 import anyio
 
-from apass.adapters.mlir.binary import TIME_LIMIT, Request, failure, find_mlir_opt, find_tool, run_request
 from apass.adapters.mlir.module import MLIRFunction, MLIRModule
 from apass.adapters.mlir.structure import Operation, Structure
+from apass.adapters.programs import MLIR_OPT, TIME_LIMIT, Request, failure, run_request
 from apass.concurrency.processes.command import complete_process
 from apass.core.ir_plugin import Comparison
 from apass.errors import ApassError, HelperError
@@ -78,8 +78,8 @@ async def compare_outputs(before: MLIRModule, after: MLIRModule) -> Comparison:
 
 
 async def _compare(before: MLIRModule, after: MLIRModule) -> Comparison:
-    program = find_mlir_opt()
-    runner = find_tool(program, "mlir-runner") or find_tool(program, "mlir-cpu-runner")
+    program = MLIR_OPT.find()
+    runner = MLIR_OPT.sibling(program, "mlir-runner") or MLIR_OPT.sibling(program, "mlir-cpu-runner")
     library = _runner_library(program)
     if runner is None or library is None:
         raise _NotComparableError(f"there is no mlir-runner with its libraries beside {program}")

@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Optional, cast
 
-from apass.adapters.mlir.binary import TIME_LIMIT, find_mlir_opt
 from apass.adapters.mlir.catalogue import Catalogue, OptionEntry, PassEntry, catalogue_of
 from apass.adapters.mlir.module import MLIRModule
 from apass.adapters.mlir.pipelines import PREFIX, RunReproducer, has_balanced_braces, parse_mlir_pipeline
 from apass.adapters.mlir.reviews import PASSES, reviews_of
 from apass.adapters.mlir.running import NOTHING, Step, run_steps
+from apass.adapters.programs import MLIR_OPT, TIME_LIMIT
 from apass.core.context import PassContext
 from apass.core.outside import Outside, reviewed
 from apass.core.pass_info import PassInfo
@@ -212,7 +212,7 @@ def _pipeline(text: Annotated[str, Outside.CODE]) -> Sequential[MLIRModule]:
 
 
 def _register_all() -> None:
-    program = find_mlir_opt()
+    program = MLIR_OPT.find()
     catalogue = catalogue_of(program)
     for entry in catalogue.passes:
         _register(program, catalogue, entry)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from apass.adapters.mlir.binary import Request, failure, find_mlir_opt, run_now
 from apass.adapters.mlir.module import MLIRModule, print_arguments
 from apass.adapters.mlir.structure import Operation, declaration
+from apass.adapters.programs import MLIR_OPT, Request, failure, run_now
 from apass.errors import ApassError
 from apass.util.delta_debugging import Shrinking
 
@@ -75,7 +75,7 @@ def _converted(mod: MLIRModule, arguments: tuple[str, ...]) -> MLIRModule:
         AdapterError: if the module is invalid.
 
     """
-    request = Request(find_mlir_opt(), arguments, mod.text.encode("utf-8", "surrogatepass"))
+    request = Request(MLIR_OPT.find(), arguments, mod.text.encode("utf-8", "surrogatepass"))
     answer = run_now(request)
     if answer.status:
         raise failure(answer, request, mod.source)

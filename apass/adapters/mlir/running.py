@@ -4,25 +4,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from time import perf_counter
 from typing import Final
 
 import anyio
 
 from apass.adapters.mlir.adapter import with_declarations
-from apass.adapters.mlir.binary import LOCAL_SCOPE, Answer, Request, failure, messages, run_request
 from apass.adapters.mlir.catalogue import ROOT
 from apass.adapters.mlir.comparison import same_program
-from apass.adapters.mlir.module import SKIP, MLIRModule, print_arguments
+from apass.adapters.mlir.module import LOCAL_SCOPE, SKIP, MLIRModule, print_arguments
 from apass.adapters.mlir.structure import Operation, parse_structure
-from apass.concurrency.limits import usable_cores
+from apass.adapters.programs import POOL, PROCESSES, Request, ask, messages
 from apass.core.context import PassContext
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel
 from apass.core.remarks import Remark
 from apass.core.run import current_module_name
-from apass.external import Policy, Service
 
-__all__ = ["FUNCTION", "NOTHING", "Step", "ask", "pipeline_text", "run_steps"]
+__all__ = ["FUNCTION", "NOTHING", "Step", "pipeline_text", "run_steps"]
 
 FUNCTION: Final = "func.func"
 """The anchor of passes whose functions are distributed among processes."""
@@ -32,18 +29,6 @@ CHUNK: Final = 1 << 17
 
 `mlir-opt` reads and prints them in about the time in which it starts.
 """
-
-PROCESSES: Final = usable_cores()
-"""How many processes run at a time in an event loop: one for each core."""
-
-_SERVICE: Final = Service[Request, Answer](
-    # A replay runs the program again: it is the pass, and no helper of the pass.
-    run_request,
-    Policy(timeout=None, concurrency=PROCESSES),
-    name="mlir-opt",
-    is_recorded=False,
-)
-"""The pool of processes. Each request has a time limit of its own."""
 
 MAX_COMPARED: Final = 1 << 15
 """Maximum length of a text that is compared by tokens, which takes about 20 ms."""
@@ -55,29 +40,6 @@ _SEVERITIES: Final = {"warning": DiagnosticLevel.WARNING, "note": DiagnosticLeve
 
 _MAX_PRINTED: Final = 10_000
 """Maximum number of characters in a note with what a pass printed."""
-
-
-async def ask(request: Request, ctx: PassContext, source: str) -> Answer:
-    """Return the answer of a process of `mlir-opt` or of another tool.
-
-    Parameters:
-        request: the run.
-        ctx: the context of the pass.
-        source: the name of the module's file, for messages; empty if it has none.
-
-    Raises:
-        AdapterError: if the program reports an error.
-        HelperError: if it crashes, or exceeds the time limit.
-
-    """
-    start = perf_counter()
-    try:
-        answer = await _SERVICE.ask(request)
-    finally:
-        ctx.report_work(f"{request.program.name} process", start, perf_counter())
-    if answer.status:
-        raise failure(answer, request, source)
-    return answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +130,7 @@ def _is_worth_splitting(mod: MLIRModule) -> bool:
     # Most modules are small and have no function to skip, so do not look for their functions.
     if SKIP in mod.text and any(func.is_skipped for func in mod.functions.values()):
         return True
-    counts = _SERVICE.counts
+    counts = POOL.counts
     if counts.in_flight + counts.waiting >= PROCESSES or mod.has_locations or mod.has_metadata:
         # Other modules keep all cores busy, and the result would be the same, for more work. Locations are lines of
         # the whole text, and metadata belong to the whole file.
@@ -230,7 +192,7 @@ class _Run:
         arguments = [f"--pass-pipeline={pipeline_text(steps)}", *print_arguments(mod)]
         if not is_alone and LOCAL_SCOPE not in arguments:
             arguments.append(LOCAL_SCOPE)
-        if not is_alone or _SERVICE.counts.in_flight:
+        if not is_alone or POOL.counts.in_flight:
             arguments.append("--mlir-disable-threading")
         data = mod.data if is_alone else mod.text.encode("utf-8", "surrogatepass")
         request = Request(self.program, tuple(arguments), data, self.time_limit, NOTHING.name if has_both else "")

@@ -5,9 +5,8 @@ from typing import Any, Final, Literal
 
 from xdsl.dialects.builtin import ModuleOp
 
-from apass.adapters.mlir.binary import Request, find_mlir_opt
 from apass.adapters.mlir.module import MLIRModule
-from apass.adapters.mlir.running import ask
+from apass.adapters.programs import MLIR_OPT, Request, ask
 from apass.adapters.xdsl.text import parse_module
 from apass.core.context import PassContext
 from apass.core.pass_info import PassInfo
@@ -57,7 +56,7 @@ async def _parse_generic(mod: MLIRModule, ctx: PassContext, first: AdapterError)
     name = mod.source or "<module>"
     try:
         arguments = (*GENERIC, "--mlir-print-debuginfo") if mod.has_locations else GENERIC
-        request = Request(find_mlir_opt(), arguments, mod.text.encode("utf-8", "surrogatepass"))
+        request = Request(MLIR_OPT.find(), arguments, mod.text.encode("utf-8", "surrogatepass"))
         answer = await ask(request, ctx, mod.source)
         return parse_module(answer.data.decode(), f"{name} in the generic format")
     except ApassError as error:

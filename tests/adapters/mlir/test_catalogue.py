@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import apass
-from apass.adapters.mlir.binary import find_mlir_opt
 from apass.adapters.mlir.catalogue import OptionEntry, PassEntry, catalogue_of, option_pairs, read_help
+from apass.adapters.programs import MLIR_OPT
 from tests.helpers.mlir_modules import NEEDS_MLIR, script
 
 HELP = """\
@@ -53,7 +53,7 @@ def test_option_pairs_may_contain_braces_and_spaces() -> None:
 def test_catalogue_is_kept_until_the_program_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     runs = tmp_path / "runs"
-    path = script(f'echo run >> {runs}\nexec {find_mlir_opt()} "$@"', tmp_path / "mlir-opt")
+    path = script(f'echo run >> {runs}\nexec {MLIR_OPT.find()} "$@"', tmp_path / "mlir-opt")
     catalogue = catalogue_of(path)
     entries = {entry.name: entry for entry in catalogue.passes}
     assert entries["inline"].anchor == entries["canonicalize"].anchor == "builtin.module"

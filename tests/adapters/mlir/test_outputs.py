@@ -6,8 +6,8 @@ import pytest
 
 import apass
 from apass.adapters.mlir import MLIRModule
-from apass.adapters.mlir.binary import find_mlir_opt, find_tool
 from apass.adapters.mlir.outputs import compare_outputs
+from apass.adapters.programs import MLIR_OPT
 from tests.helpers.mlir_modules import NEEDS_MLIR
 
 pytestmark = [NEEDS_MLIR, pytest.mark.process, pytest.mark.anyio]
@@ -35,7 +35,7 @@ func.func @memory(%m: memref<4xf32>) -> memref<4xf32> { return %m : memref<4xf32
 
 @pytest.fixture(autouse=True)
 def _needs_runner() -> None:
-    if find_tool(find_mlir_opt(), "mlir-runner") is None:
+    if MLIR_OPT.sibling(MLIR_OPT.find(), "mlir-runner") is None:
         pytest.skip("mlir-runner is not installed")
 
 

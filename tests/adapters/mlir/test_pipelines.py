@@ -7,7 +7,7 @@ import pytest
 
 import apass
 from apass.adapters.mlir import ADAPTER, MLIRModule, parse_mlir_pipeline, read_mlir_reproducer
-from apass.adapters.mlir.binary import find_mlir_opt
+from apass.adapters.programs import MLIR_OPT
 from tests.helpers.mlir_modules import CALLS, NEEDS_MLIR, RESOURCES
 
 pytestmark = [NEEDS_MLIR, pytest.mark.process]
@@ -52,7 +52,7 @@ def crash(folder: Path) -> str:
     """Return the reproducer that `mlir-opt` writes as it crashes."""
     file = folder / "crash.mlir"
     pipeline = "--pass-pipeline=builtin.module(func.func(cse),canonicalize{top-down=false},test-pass-crash)"
-    command = [str(find_mlir_opt()), pipeline, f"--mlir-pass-pipeline-crash-reproducer={file}"]
+    command = [str(MLIR_OPT.find()), pipeline, f"--mlir-pass-pipeline-crash-reproducer={file}"]
     done = subprocess.run(command, input=CALLS, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     return file.read_text()

@@ -9,9 +9,9 @@ import pytest
 
 import apass
 from apass.adapters.mlir import MLIRModule, running
-from apass.adapters.mlir.binary import find_mlir_opt
 from apass.adapters.mlir.passes import MLIRPass
 from apass.adapters.mlir.running import Step
+from apass.adapters.programs import MLIR_OPT
 from apass.stores import MemoryStore
 from apass.testing import RecordingInstrument
 from tests.helpers.mlir_modules import CALLS, NEEDS_MLIR, many_functions, mlir_opt, script
@@ -23,7 +23,7 @@ def counting(folder: Path, before: str = "") -> tuple[Path, Path]:
     """Return an `mlir-opt` that records its runs, and the file with a line for each."""
     log = folder / "runs"
     log.touch()
-    return script(f'echo "$$" >> {log}\n{before}\nexec {find_mlir_opt()} "$@"', folder / "mlir-opt"), log
+    return script(f'echo "$$" >> {log}\n{before}\nexec {MLIR_OPT.find()} "$@"', folder / "mlir-opt"), log
 
 
 def passes(program: Path, *names: str) -> apass.Sequential[MLIRModule]:
@@ -61,14 +61,14 @@ async def test_functions_that_call_each_other_are_distributed(monkeypatch: pytes
     monkeypatch.setattr(running, "CHUNK", 100)
     monkeypatch.setattr(running, "PROCESSES", 2)
     text = f'memref.global "private" constant @data : memref<2xi32> = dense<1>\n{CALLS}'
-    result = await passes(find_mlir_opt(), "canonicalize/func.func")(MLIRModule(text))
+    result = await passes(MLIR_OPT.find(), "canonicalize/func.func")(MLIRModule(text))
     assert result.text == mlir_opt(text, "builtin.module(func.func(canonicalize))")
 
 
 async def test_module_with_locations_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "CHUNK", 10)
     text = mlir_opt(CALLS, "builtin.module()", "--mlir-print-debuginfo").replace("<stdin>", "my.c")
-    result = await passes(find_mlir_opt(), "canonicalize/func.func")(MLIRModule(text))
+    result = await passes(MLIR_OPT.find(), "canonicalize/func.func")(MLIRModule(text))
     assert '"my.c":7:8' in result.text
 
 
@@ -83,7 +83,7 @@ async def test_failed_passes_run_one_by_one(tmp_path: Path) -> None:
 async def test_other_modules_go_on_after_a_crash(tmp_path: Path) -> None:
     # It crashes at one module, as a defect of a pass does.
     crash = 'input=$(cat)\ncase "$input" in *muli*) kill -SEGV $$ ;; esac\n'
-    run = f'printf "%s" "$input" | {find_mlir_opt()} "$@"'
+    run = f'printf "%s" "$input" | {MLIR_OPT.find()} "$@"'
     program = script(crash + run, tmp_path / "mlir-opt")
     modules = {"good": MLIRModule(CALLS), "bad": MLIRModule(CALLS.replace("addi", "muli")), "last": many_functions(1)}
     outcomes = await apass.optimize_all(modules, passes(program, "cse", "canonicalize"), errors="collect")

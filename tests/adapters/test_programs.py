@@ -5,13 +5,12 @@ from pathlib import Path
 import pytest
 
 import apass
-from apass.adapters.mlir.binary import (
+from apass.adapters.programs import (
+    MLIR_OPT,
     Answer,
     Message,
     Request,
     failure,
-    find_mlir_opt,
-    find_tool,
     messages,
     run_now,
     run_request,
@@ -22,31 +21,31 @@ from tests.helpers.mlir_modules import CALLS, NEEDS_MLIR, script
 def test_variable_names_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = script("exit 0", tmp_path / "my-opt")
     monkeypatch.setenv("APASS_MLIR_OPT", str(path))
-    assert find_mlir_opt() == path
+    assert MLIR_OPT.find() == path
     monkeypatch.setenv("APASS_MLIR_OPT", "no-such-program")
     with pytest.raises(
         apass.errors.MissingExtraError, match="APASS_MLIR_OPT names 'no-such-program', which is not a program"
     ):
-        find_mlir_opt()
+        MLIR_OPT.find()
 
 
 def test_newest_versioned_program_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("APASS_MLIR_OPT", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("apass.adapters.mlir.binary._FOLDERS", (str(tmp_path / "lib"),))
+    monkeypatch.setattr("apass.adapters.programs._FOLDERS", (str(tmp_path / "lib"),))
     with pytest.raises(apass.errors.MissingExtraError, match="apt install mlir-22-tools"):
-        find_mlir_opt()
+        MLIR_OPT.find()
     (tmp_path / "lib/llvm-100/bin").mkdir(parents=True)
     for name in ("mlir-opt-9", "mlir-opt-22", "mlir-opt-old"):
         script("exit 0", tmp_path / name)
-    assert find_mlir_opt() == tmp_path / "mlir-opt-22"
+    assert MLIR_OPT.find() == tmp_path / "mlir-opt-22"
     newest = script("exit 0", tmp_path / "lib/llvm-100/bin/mlir-opt")
-    assert find_mlir_opt() == newest
+    assert MLIR_OPT.find() == newest
     script("exit 0", tmp_path / "mlir-opt")
-    assert find_mlir_opt() == tmp_path / "mlir-opt"
+    assert MLIR_OPT.find() == tmp_path / "mlir-opt"
     runner = script("exit 0", tmp_path / "mlir-runner-22")
-    assert find_tool(tmp_path / "mlir-opt-22", "mlir-runner") == runner
-    assert find_tool(newest, "mlir-runner") is None
+    assert MLIR_OPT.sibling(tmp_path / "mlir-opt-22", "mlir-runner") == runner
+    assert MLIR_OPT.sibling(newest, "mlir-runner") is None
 
 
 PRINTED = """\
@@ -115,8 +114,8 @@ async def test_program_that_cannot_start_is_an_error(tmp_path: Path) -> None:
 @NEEDS_MLIR
 @pytest.mark.process
 def test_further_arguments_apply_to_each_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    request = Request(find_mlir_opt(), (), b'"my.op"() : () -> ()')
+    request = Request(MLIR_OPT.find(), (), b'"my.op"() : () -> ()')
     assert run_now(request).status == 1
     monkeypatch.setenv("APASS_MLIR_ARGS", "--allow-unregistered-dialect")
     assert b"my.op" in run_now(request).data
-    assert run_now(Request(find_mlir_opt(), (), CALLS.encode())).status == 0
+    assert run_now(Request(MLIR_OPT.find(), (), CALLS.encode())).status == 0
