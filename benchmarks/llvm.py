@@ -49,7 +49,7 @@ def by_itself(text: str) -> str:
 async def functions(rounds: int) -> None:
     """Compare a pipeline over functions in two processes with llvmlite."""
     mod = copies()
-    simplify = get_pass("llvm.FunctionSimplification", level=3)
+    simplify = get_pass("llvm.function-simplification", level=3)
     async with PassContext(executor=ProcessExecutor(workers=2)):
         await simplify(mod)
 

@@ -21,20 +21,20 @@ from apass.adapters.llvm.library import target_machine
 from apass.executors import ProcessExecutor
 
 MODULE = Path(__file__).parent / "llvm_modules" / "words.ll"
-STARTS = ("llvm.Oz", "llvm.Os", "llvm.SROA,llvm.InstCombine,llvm.SimplifyCFG")
+STARTS = ("llvm.Oz", "llvm.Os", "llvm.sroa,llvm.instcombine,llvm.simplifycfg")
 CANDIDATES = (
-    "llvm.SimplifyCFG",
-    "llvm.InstCombine",
-    "llvm.Reassociate",
-    "llvm.NewGVN",
-    "llvm.Sinking",
-    "llvm.JumpThreading",
-    "llvm.LoopRotate",
-    "llvm.TailCallElim",
-    "llvm.UnifyFunctionExitNodes",
-    "llvm.LowerSwitch",
-    "llvm.SROA,llvm.SCCP,llvm.ADCE",
-    "llvm.MergeFunctions",
+    "llvm.simplifycfg",
+    "llvm.instcombine",
+    "llvm.reassociate",
+    "llvm.newgvn",
+    "llvm.sink",
+    "llvm.jump-threading",
+    "llvm.loop-rotate",
+    "llvm.tailcallelim",
+    "llvm.mergereturn",
+    "llvm.lower-switch",
+    "llvm.sroa,llvm.sccp,llvm.adce",
+    "llvm.mergefunc",
     "llvm.Oz",
 )
 

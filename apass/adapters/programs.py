@@ -1,11 +1,11 @@
-"""The programs of LLVM and MLIR: where they are, how they run, and what they report."""
+"""The programs of LLVM and MLIR: where they are, how they run, what they print."""
 
 import os
 import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from signal import Signals
@@ -18,6 +18,9 @@ import anyio
 from apass.concurrency.limits import usable_cores
 from apass.concurrency.processes.command import complete_process
 from apass.core.context import PassContext
+from apass.core.diagnostics import Diagnostic, DiagnosticLevel
+from apass.core.remarks import Remark
+from apass.core.run import current_module_name
 from apass.errors import AdapterError, HelperError, MissingExtraError
 from apass.external import Policy, Service
 
@@ -35,6 +38,7 @@ __all__ = [
     "ask",
     "failure",
     "messages",
+    "report",
     "run_now",
     "run_request",
 ]
@@ -48,6 +52,9 @@ TIME_LIMIT: Final = 600.0
 PROCESSES: Final = usable_cores()
 """How many processes run at a time in an event loop: one for each core."""
 
+_SECONDS: Final = 60.0
+"""Time limit of each run that lists passes."""
+
 _FOLDERS: Final = "/usr/lib", "/usr/local/lib", "/opt"
 """Folders with installations such as `llvm-22/bin`, which are not on the PATH."""
 
@@ -56,6 +63,9 @@ _LAST_LINES: Final = 5
 
 _FRAMES: Final = 4
 """How many functions of the stack a message about a crash contains."""
+
+_MAX_PRINTED: Final = 10_000
+"""Maximum number of characters in a note with what a pass printed."""
 
 _FRAME: Final = re.compile(r"^\s*#\d+ 0x[0-9a-f]+ (?P<function>.+)$", re.MULTILINE)
 _SEVERITY: Final = r"(?P<severity>error|warning|remark|note)"
@@ -66,6 +76,7 @@ _DIAGNOSTICS: Final = (
     re.compile(rf"^{_SEVERITY}: {_PLACE}: (?P<text>.*)$"),
     re.compile(rf"^loc\(.*\): {_SEVERITY}: (?P<text>.*)$"),
 )
+_SEVERITIES: Final = {"warning": DiagnosticLevel.WARNING, "note": DiagnosticLevel.NOTE}
 _VERSION_IN_PATH: Final = re.compile(r"/llvm-?(\d+)[/.]")
 
 
@@ -116,7 +127,7 @@ class Tool:
         return candidates[0][1]
 
     def sibling(self, program: Path, name: str) -> Path | None:
-        """Return another program of the installation that this program belongs to, or None."""
+        """Return another program of the same installation, or None."""
         for folder in dict.fromkeys([program.parent, program.resolve().parent]):
             for path in (folder / program.name.replace(self.name, name), folder / name):
                 if path.name.startswith(name) and os.access(path, os.X_OK):
@@ -124,8 +135,29 @@ class Tool:
         return None
 
     def extra_arguments(self) -> list[str]:
-        """Return the further arguments of each run, such as `--allow-unregistered-dialect`."""
+        """Return the further arguments of each run, from an environment variable."""
         return shlex.split(os.environ.get(self.arguments, ""))
+
+    def output_of(self, program: Path, arguments: Sequence[str], text: str = "") -> tuple[int, str]:
+        """Return the exit status and the output of a run that lists passes.
+
+        Raises:
+            AdapterError: if the program cannot be started, or exceeds a time limit.
+
+        """
+        command = [str(program), *self.extra_arguments(), *arguments]
+        try:
+            done = subprocess.run(
+                command,
+                input=text.encode(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise AdapterError(f"{program} cannot list its passes: {error}") from error
+        return done.returncode, done.stdout.decode(errors="replace")
 
     def _is_new_enough(self, path: Path) -> bool:
         # Debian's `opt` is a link to that of an old version, beside newer versioned ones.
@@ -165,7 +197,7 @@ OPT: Final = Tool(
     "apt install llvm-22, brew install llvm, or conda install -c conda-forge llvm-tools",
     oldest=18,
 )
-"""The program that runs the passes of LLVM. Older ones write no text beside bitcode, and list fewer parameters."""
+"""The program that runs the passes of LLVM. Older ones write no text beside bitcode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,6 +389,9 @@ def failure(answer: Answer, request: Request, source: str) -> AdapterError | Hel
         return AdapterError(f"{program} failed with exit status {answer.status}: {others or 'it printed nothing'}")
     first = errors[0]
     text = f"{program}: {first.text}"
+    if first.line is None and others:
+        # The verifier of LLVM prints the reason before.
+        text += "".join(f"\n  {line}" for line in others.splitlines()[:_LAST_LINES])
     if first.line is not None:
         # The lines of a module in bytecode are those of a text before it.
         lines = [] if request.data.startswith(BINARY) else request.data.decode(errors="replace").splitlines()
@@ -416,3 +451,28 @@ async def ask(request: Request, ctx: PassContext, source: str) -> Answer:
     if answer.status:
         raise failure(answer, request, source)
     return answer
+
+
+def report(printed: str, ctx: PassContext, label: str, origin: str) -> None:
+    """Emit what a program printed as diagnostics and remarks.
+
+    Parameters:
+        printed: what it printed.
+        ctx: the context of the pass.
+        label: the name of the pass.
+        origin: what remarks name as their pass: `MLIR` or `LLVM`.
+
+    """
+    found, others = messages(printed)
+    for message in found:
+        if message.severity == "remark":
+            ctx.remark(Remark.analysis(origin, message.text))
+        else:
+            _emit(ctx, label, _SEVERITIES.get(message.severity, DiagnosticLevel.WARNING), message.text)
+    if others:
+        _emit(ctx, label, DiagnosticLevel.NOTE, others[:_MAX_PRINTED])
+
+
+def _emit(ctx: PassContext, label: str, level: DiagnosticLevel, text: str) -> None:
+    message = f"pass {label!r}: {text}"
+    ctx.diag_ctx.emit(Diagnostic(level, message, None, label, None, current_module_name()))

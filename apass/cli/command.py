@@ -28,6 +28,9 @@ _IS_SHORT: Final = "apass.cli.command.is_short"
 _PLACES: Final = {panel: place for place, panel in enumerate((None, *PANELS))}
 """The order of the panels; options without a panel, and arguments, come first."""
 
+_PIPELINE_FLAGS: Final = {"-passes": "llvm", "passes": "llvm", "-pass-pipeline": "mlir", "pass-pipeline": "mlir"}
+"""The options of compilers that have a pipeline in their language, without their first dash."""
+
 _WORD: Final = re.compile(r"-[A-Za-z][\w-]+(=.*)?", re.DOTALL)
 """A word after one dash, such as `-passes=A`, in place of the two of a long option."""
 
@@ -120,7 +123,7 @@ class _Reader:
         """
         rest = deque(args)
         while rest:
-            arg = rest.popleft()
+            arg = self._translated(rest.popleft(), rest)
             if arg in self._implied:
                 yield f"{arg}={self._value_or_implied(arg, rest)}"
             elif arg in self._many:
@@ -133,6 +136,14 @@ class _Reader:
                     yield from self._value_of(arg, rest)
                 elif self._is_checked:
                     self._check_spelling(arg)
+
+    def _translated(self, arg: str, rest: deque[str]) -> str:
+        """Return `--pipeline=llvm:TEXT` for `-passes=TEXT` of `opt`, and the like for `mlir-opt`."""
+        name, equals, value = arg.partition("=")
+        language = _PIPELINE_FLAGS.get(name.removeprefix("-"), "")
+        if not language or "--pipeline" not in self.flags or not (equals or rest):
+            return arg
+        return f"--pipeline={language}:{value if equals else rest.popleft()}"
 
     def _value_or_implied(self, flag: str, rest: deque[str]) -> str:
         """Return the value that follows an option, or the implied one."""

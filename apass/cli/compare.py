@@ -91,7 +91,7 @@ def plan_comparison(models: Sequence[str], texts: Sequence[str]) -> ComparisonPl
         if text in texts[:index]:
             raise InputError(f"--compare has the pipeline {text!r} twice; leave one out")
     jobs = plan_jobs(find_models(models, suffixes()), None, in_place=True)
-    pipelines = [pipeline_text(text) for text in texts]
+    pipelines = [pipeline_text(text, [job.suffix for job in jobs]) for text in texts]
     formats = {job.suffix: format_of(job.source, None, ",".join(pipelines)) for job in jobs}
     return ComparisonPlan(jobs, formats, list(zip(texts, map(read_pipeline, pipelines), strict=True)))
 

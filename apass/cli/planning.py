@@ -12,7 +12,7 @@ from apass.cli.optimize import Treatment
 from apass.core.ir_plugin import file_suffix
 from apass.errors import InputError, MissingExtraError, PipelineSyntaxError, did_you_mean
 from apass.passes.base import Pass
-from apass.pipelines.parser import parse_pipeline
+from apass.pipelines.parser import is_plain, parse_pipeline
 
 __all__ = [
     "Plan",
@@ -177,13 +177,27 @@ def _by_suffix(jobs: Iterable[Job]) -> Mapping[str, Job]:
     return {job.suffix: job for job in jobs}
 
 
-def pipeline_text(text: str) -> str:
-    """Return the text of a pipeline; `@FILE` is replaced by the contents of the file.
+def pipeline_text(text: str, suffixes: Iterable[str] = ()) -> str:
+    """Return the text of a pipeline in the language of apass.
+
+    `@FILE` is replaced by the contents of the file, and the language of a compiler is translated.
+
+    Parameters:
+        text: the value of the option.
+        suffixes: the suffixes of the models, which decide about the language of a text without a prefix.
 
     Raises:
         InputError: if the file cannot be read, is too large, or contains no pass.
+        PipelineSyntaxError: if no language can read the text, or several can.
 
     """
+    contents = _contents(text)
+    if _is_empty(contents) or is_plain(contents):
+        return contents
+    return str(parse_pipeline(contents, suffixes=sorted(set(suffixes))))
+
+
+def _contents(text: str) -> str:
     if not text.startswith("@"):
         return text
     path = text.removeprefix("@")

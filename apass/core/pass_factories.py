@@ -24,12 +24,14 @@ from apass.util.typed_values import BARE_WORD
 
 __all__ = [
     "Factory",
+    "add_alias",
     "add_factory",
     "find_factory",
     "known_names",
     "load_providers",
     "parameters_of",
     "remove_factory",
+    "resolve_alias",
     "takes_passes",
 ]
 
@@ -43,6 +45,9 @@ _DEFINITIONS: Final[dict[str, str | None]] = {}
 
 _PROVIDED: Final[dict[str, Factory]] = {}
 """Factories of plug-ins, which a user's pass of the same name overrides."""
+
+_ALIASES: Final[dict[str, tuple[str, Mapping[str, object]]]] = {}
+"""Further names of passes of plug-ins, each with the name of the pass and options."""
 
 _REMOVED: Final[set[str]] = set()
 """Names of entry points that the program has unregistered, such as `Repeat`."""
@@ -97,6 +102,28 @@ def add_factory(
     _FACTORIES[name], _DEFINITIONS[name] = factory, definition
 
 
+def add_alias(alias: str, name: str, **options: object) -> None:
+    """Let texts name a pass of a plug-in in another way, such as by the class of its compiler.
+
+    The pass has its own name everywhere else.
+
+    Parameters:
+        alias: the further name.
+        name: the name of the pass.
+        options: options that the further name stands for.
+
+    """
+    _ALIASES[alias] = name, options
+
+
+def resolve_alias(name: str, allow: Collection[str] | None = None) -> tuple[str, Mapping[str, object]]:
+    """Return the name that a name stands for, and options; see `find_factory` for errors."""
+    if isinstance(name, str) and name not in _FACTORIES and name not in _PROVIDED and name not in _offers():
+        _import_provider(name, allow)
+        return _ALIASES.get(name, (name, {}))
+    return name, {}
+
+
 def remove_factory(name: str) -> None:
     """Undo `add_factory`; a pass of a plug-in that was overridden is available again.
 
@@ -147,7 +174,7 @@ def _import_provider(name: str, allow: Collection[str] | None) -> None:
     try:
         for pattern in matching_modules(_MODULES, name):
             loaded.add(pattern)
-            if name in _PROVIDED:
+            if name in _PROVIDED or name in _ALIASES:
                 return
     except MissingExtraError as error:
         if any(fnmatchcase(name, pattern) for pattern in plugins(_MODULES).keys() - loaded - {"*"}):

@@ -5,7 +5,7 @@ import functools
 import inspect
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeGuard, TypeVar, cast, overload
 
@@ -19,6 +19,7 @@ from apass.core.pass_factories import (
     load_providers,
     parameters_of,
     remove_factory,
+    resolve_alias,
     takes_passes,
 )
 from apass.core.pass_info import PassInfo
@@ -178,7 +179,7 @@ def pass_documentation(name: str) -> str:
 
     A docstring that the class inherits describes another pass, and is left out.
     """
-    factory = _innermost(find_factory(name))
+    factory = _innermost(find_factory(resolve_alias(name)[0]))
     doc = factory.documentation if isinstance(factory, _DescribedFactory) else factory.__doc__
     return inspect.cleandoc(doc or "")
 
@@ -203,8 +204,9 @@ def without_extensions() -> Generator[None]:
 
 def find_recipe(name: str, allow: Collection[str] | None = None) -> "Recipe":
     """Return the recipe of a registered pass; see `find_factory`."""
+    name, preset = resolve_alias(name, allow)
     factory = _factory_of(find_factory(name, allow))
-    return Recipe(name, factory, parameters_of(factory))
+    return Recipe(name, factory, parameters_of(factory), preset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +225,8 @@ class Recipe:
     """The function that creates the pass."""
     parameters: Mapping[str, inspect.Parameter]
     """The named parameters of the factory."""
+    preset: Mapping[str, object] = field(default_factory=dict[str, object])
+    """Options that the name stands for, such as the level of `llvm.O2`."""
 
     @property
     def options(self) -> Mapping[str, inspect.Parameter]:
@@ -264,6 +268,7 @@ class Recipe:
     def make(self, options: Mapping[str, Any], passes: Sequence[Pass[Any]] | None) -> Pass[Any]:
         """Return the pass with `options`, already converted, and the contained `passes`."""
         self.check_passes(passes is not None)
+        options = {**self.preset, **options}
         for key, parameter in self.options.items():
             is_required = parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
             if is_required and key not in options:

@@ -1,10 +1,9 @@
 """`parse_pipeline`: parses pipelines; the inverse of `str(Sequential(...))`."""
 
-import json
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, Final, NoReturn, TypeVar
@@ -12,6 +11,7 @@ from typing import Any, Final, NoReturn, TypeVar
 from apass.core.named_callables import find_callable, value_text
 from apass.core.outside import Outside, outside_of
 from apass.errors import (
+    ApassError,
     PassDefinitionError,
     PassNotAllowedError,
     PassOrderError,
@@ -22,40 +22,42 @@ from apass.errors import (
 from apass.passes.base import Pass, not_a_pass
 from apass.passes.registry import Recipe, find_recipe
 from apass.passes.sequential import Sequential
+from apass.pipelines.languages import Element, Option, find_language, language_names, languages_of
+from apass.pipelines.syntax import Parser, prefix_of
 from apass.util.typed_values import BARE_WORD, Bare, Entries
 
-__all__ = ["UnknownPassSyntaxError", "as_pass", "check_allow", "parse_pipeline", "replace_options"]
+__all__ = ["UnknownPassSyntaxError", "as_pass", "check_allow", "is_plain", "parse_pipeline", "replace_options"]
 
 R = TypeVar("R")
-
-MAX_DEPTH: Final = 100
-"""Maximum nesting depth of parentheses, brackets and braces."""
 
 _ALLOWED_OPTION: Final = re.compile(rf"{BARE_WORD.pattern}\{{\w+\}}")
 """An option that is allowed."""
 
+_NAME: Final = re.compile(r"[\w.-]+")
 _NO_OPTIONS: Final[Mapping[str | None, int]] = MappingProxyType({})
-
-_TOKEN: Final = re.compile(
-    rf"""(?P<blank>\s+|\#[^\n]*)|(?P<word>{BARE_WORD.pattern})|(?P<string>"(?:[^"\\\n]|\\.)*")|(?P<mark>[,=(){{}}[\]])""",
-    re.VERBOSE,
-)
 
 
 class UnknownPassSyntaxError(PipelineSyntaxError, UnknownPassError):
     """The text of a pipeline contains the name of an unregistered pass."""
 
 
-def parse_pipeline(text: str, *, allow: Iterable[str] | None = None) -> Sequential[Any]:
+def parse_pipeline(
+    text: str, *, allow: Iterable[str] | None = None, suffixes: Sequence[str] | None = None
+) -> Sequential[Any]:
     r"""Return the Sequential of the passes in `text`; `str()` of it restores the text.
 
     An element is the name of a registered pass, optionally followed by options in braces and contained passes in
     parentheses: `FoldConstant,Repeat{times=3}(EliminateCommonSubexpr,Tune{device="cuda:0"})`. If the text consists of
     one `Sequential{...}(...)`, that one is returned. A text without passes gives an empty Sequential.
 
-    The value of an option is a word, a JSON string, a list `[a,b]`, a mapping `{a=1,b=2}`, or passes `(A,B)`. It is
-    converted to the type that the pass declares. White space is ignored. A comment extends from `#` to the end of the
-    line.
+    The value of an option is a word, a JSON string, a list `[a,b]` or `a,b`, a mapping `{a=1,b=2}`, or passes `(A,B)`.
+    It is converted to the type that the pass declares. Options may also be separated by white space, and their names
+    may have hyphens for underscores. A comment extends from `#` to the end of the line.
+
+    A text may be in the language of a compiler instead: `llvm:default<O2>,function(gvn)`,
+    `mlir:builtin.module(func.func(cse))` or `xdsl:canonicalize,cse`. Within a text of apass, the language has
+    parentheses: `Repeat{times=2}(llvm:(gvn,sroa))`. The prefix of the whole text may be left out if `suffixes` are
+    given and only one language can read it.
 
     A function as an option is written as the name given to `register_callable`. A text names registered objects only:
     parsing imports installed plug-ins, and no other module.
@@ -66,6 +68,8 @@ def parse_pipeline(text: str, *, allow: Iterable[str] | None = None) -> Sequenti
             allows all. What reaches outside of the module (see `Outside`) is allowed by its own name only: an option as
             `xdsl.apply-pdl{pdl_file}`, a pass as `mlir.Reproducer`. A pass that an allowed pass requires may run
             without being in the list, and so may one that an extension adds to an allowed pipeline.
+        suffixes: the suffixes of the files whose languages are tried if the text is not one of apass; empty for all
+            languages, None for none.
 
     Raises:
         PipelineSyntaxError: if the text cannot be parsed, or an option is invalid; the message shows the location.
@@ -87,12 +91,64 @@ def parse_pipeline(text: str, *, allow: Iterable[str] | None = None) -> Sequenti
     """
     if not isinstance(text, str):
         raise TypeError(f"parse_pipeline takes text, got {text!r}")
-    elements = _Parser(text).pipeline()
     builder = _Builder(text, None if allow is None else check_allow(allow))
-    passes = [builder.make(element) for element in elements]
-    if len(passes) == 1 and elements[0].name == "Sequential" and isinstance(passes[0], Sequential):
-        return passes[0]
-    return Sequential(passes)
+    prefix, start = prefix_of(text)
+    if prefix:
+        return builder.pipeline(find_language(prefix).parse(text, start, len(text)))
+    if suffixes is None:
+        return builder.pipeline(Parser(text).pipeline())
+    return _parse_any(text, builder, suffixes)
+
+
+def _parse_any(text: str, builder: "_Builder", suffixes: Sequence[str]) -> Sequential[Any]:
+    """Return the passes of a text in the language of apass, or in one for files of some suffixes."""
+    readings: dict[str, Sequential[Any]] = {}
+    errors: dict[str, ApassError] = {}
+    try:
+        elements = Parser(text).pipeline()
+        readings[""] = builder.pipeline(elements)
+        # Names of passes of compilers have a prefix here, and none there.
+        if any("." in element.name for element in elements):
+            return readings[""]
+    except (PipelineSyntaxError, UnknownPassError) as error:
+        errors[""] = error
+    for name, language in languages_of(suffixes):
+        try:
+            readings[name] = builder.pipeline(language.parse(text, 0, len(text)))
+        except ApassError as error:
+            errors[name] = error
+    if len(readings) == 1:
+        return next(iter(readings.values()))
+    if readings:
+        shown = [f"{name}:{text}" if name else f"{pipeline} of apass" for name, pipeline in readings.items()]
+        raise PipelineSyntaxError(f"this is a pipeline in several languages; write {' or '.join(shown)}", text, 0)
+    # The first error is that of apass. The other readings are its notes, unless the text cannot be one of them.
+    first = errors.pop("")
+    if suffixes and errors and _may_be_native(text):
+        others = "".join(
+            f"\nas {name}:{text.strip()[:60]}: {getattr(error, 'message', error)}" for name, error in errors.items()
+        )
+        raise PipelineSyntaxError(f"{getattr(first, 'message', first)}{others}", text, getattr(first, "position", 0))
+    raise first
+
+
+def is_plain(text: str) -> bool:
+    """Return whether a text can be in the language of apass only, as far as its syntax shows.
+
+    No pass is looked up.
+    """
+    if prefix_of(text)[0]:
+        return False
+    try:
+        elements = Parser(text).pipeline()
+    except PipelineSyntaxError:
+        return False
+    return all(element.name.partition(".")[0] in language_names() or "." in element.name for element in elements)
+
+
+def _may_be_native(text: str) -> bool:
+    """Return whether a text has a name without the prefix that passes of compilers have here."""
+    return any("." not in name or "(" in text for name in _NAME.findall(text)[:1])
 
 
 def replace_options(pass_: Pass[Any], options: Mapping[str, object] | str) -> Pass[Any]:
@@ -116,9 +172,9 @@ def replace_options(pass_: Pass[Any], options: Mapping[str, object] | str) -> Pa
     if not isinstance(options, str):
         options = ",".join(f"{key}={value_text(value)}" for key, value in options.items())
     # The new options are part of the text that an error shows, and the others are not.
-    old = _Parser(pass_.text()).element()
+    old = Parser(pass_.text()).element()
     text = f"{old.name}{{{options}}}" if options.strip() else old.name
-    parser = _Parser(text)
+    parser = Parser(text)
     new = parser.element()
     if parser.next.kind != "end":
         raise parser.error(f"expected the end of the options, got {parser.next.shown()}")
@@ -127,182 +183,6 @@ def replace_options(pass_: Pass[Any], options: Mapping[str, object] | str) -> Pa
     return _Builder(text, None).make(
         replace(new, options=[*others, *new.options], passes=old.passes, passes_position=new.position)
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    """A word, a string, a punctuation mark, or the end of the text."""
-
-    kind: str
-    """`"word"`, `"string"`, the mark itself, or `"end"`."""
-    text: str
-    """The characters of the token."""
-    position: int
-    """The offset of the first character."""
-
-    def shown(self) -> str:
-        """Return the token as it is shown in messages."""
-        return "the end of the text" if self.kind == "end" else self.text if self.kind == "string" else repr(self.text)
-
-
-@dataclass(frozen=True, slots=True)
-class _Element:
-    """The syntax of one pass."""
-
-    name: str
-    position: int
-    options: "list[_Option]"
-    passes: "list[_Element]"
-    passes_position: int
-    """The offset of the opening parenthesis, or the one at which it is missing."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Option:
-    """The syntax of one option."""
-
-    key: str
-    position: int
-    value: object
-    """A Bare, a str, or a list or Entries of these; None if `passes` is set."""
-    passes: "list[_Element] | None"
-    """The passes in parentheses, if the value consists of passes."""
-    value_position: int
-
-
-def _tokens(text: str) -> Iterator[_Token]:
-    position = end = 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            message = "this string has no closing quote" if text[position] == '"' else f"unexpected {text[position]!r}"
-            raise PipelineSyntaxError(message, text, position)
-        if match.lastgroup != "blank":
-            kind = match[0] if match.lastgroup == "mark" else str(match.lastgroup)
-            yield _Token(kind, match[0], position)
-            end = match.end()
-        position = match.end()
-    # Errors at the end are shown after the last token, not after trailing white space and comments.
-    yield _Token("end", "", end)
-
-
-class _Parser:
-    """A recursive-descent parser of one text, with one token of lookahead."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.rest = _tokens(text)
-        self.end = 0
-        self.next = next(self.rest)
-        self.depth = 0
-
-    def pipeline(self) -> list[_Element]:
-        """Return the elements of the text."""
-        elements = self.list_of(self.element, "end")
-        if self.next.kind != "end":
-            raise self.error(f"expected ',' or the end of the text, got {self.next.shown()}")
-        return elements
-
-    def element(self) -> _Element:
-        """Parse `name{options}(elements)`."""
-        name = self.take("word", "the name of a pass")
-        options = self.enclosed(self.option, "}") if self.next.kind == "{" else []
-        if self.next.kind != "(":
-            return _Element(name.text, name.position, options, [], self.end)
-        position = self.next.position
-        return _Element(name.text, name.position, options, self.enclosed(self.element, ")"), position)
-
-    def option(self) -> _Option:
-        """Parse `key=value`."""
-        key = self.take("word", "the name of an option")
-        self.take("=", f"'=' after the option {key.text!r}")
-        position = self.next.position
-        if self.next.kind == "(":
-            return _Option(key.text, key.position, None, self.enclosed(self.element, ")"), position)
-        return _Option(key.text, key.position, self.value(), None, position)
-
-    def value(self) -> object:
-        """Parse a word, a string, a list or a mapping."""
-        if self.next.kind == "[":
-            return self.enclosed(self.value, "]")
-        if self.next.kind == "{":
-            return self.mapping()
-        if self.next.kind == "string":
-            return self.string()
-        return Bare(self.take("word", "a value").text)
-
-    def mapping(self) -> Entries:
-        """Parse `{key=value,...}`."""
-        # A Bare key and a string of the same letters may differ, so the types are compared too.
-        seen: set[tuple[type, str]] = set()
-        positions: list[int] = []
-
-        def entry() -> tuple[str, object]:
-            position = self.next.position
-            positions.append(position)
-            key = self.string() if self.next.kind == "string" else Bare(self.take("word", "a key").text)
-            if (type(key), key) in seen:
-                raise PipelineSyntaxError(f"key {str(key)!r} is given twice", self.text, position)
-            seen.add((type(key), key))
-            self.take("=", f"'=' after the key {str(key)!r}")
-            return key, self.value()
-
-        pairs = self.enclosed(entry, "}")
-        return Entries(tuple(pairs), tuple(positions))
-
-    def string(self) -> str:
-        """Parse a string in quotes."""
-        token = self.next
-        try:
-            value: str = json.loads(token.text)
-        except json.JSONDecodeError as error:
-            raise PipelineSyntaxError(
-                f"this is not a valid JSON string: {error.msg}", self.text, token.position + error.pos
-            ) from None
-        self.advance()
-        return value
-
-    def enclosed(self, parse_item: Callable[[], R], closing: str) -> list[R]:
-        """Parse an opening mark, a list of items, and the closing mark."""
-        opening = self.next
-        if self.depth == MAX_DEPTH:
-            raise self.error(f"nested more than {MAX_DEPTH} levels deep")
-        self.depth += 1
-        self.advance()
-        items = self.list_of(parse_item, closing)
-        self.depth -= 1
-        self.take(closing, f"',' or {closing!r} to close the {opening.text!r} at character {opening.position}")
-        return items
-
-    def list_of(self, parse_item: Callable[[], R], closing: str) -> list[R]:
-        """Parse items separated by commas, up to the closing mark."""
-        if self.next.kind == closing:
-            return []
-        items = [parse_item()]
-        while self.next.kind == ",":
-            comma = self.next
-            self.advance()
-            if self.next.kind == closing:
-                raise PipelineSyntaxError("nothing follows this comma; remove it", self.text, comma.position)
-            items.append(parse_item())
-        return items
-
-    def take(self, kind: str, expected: str) -> _Token:
-        """Consume a token of the given kind; `expected` describes it in messages."""
-        token = self.next
-        if token.kind != kind:
-            raise self.error(f"expected {expected}, got {token.shown()}")
-        self.advance()
-        return token
-
-    def advance(self) -> None:
-        """Move to the next token."""
-        self.end = self.next.position + len(self.next.text)
-        self.next = next(self.rest, self.next)
-
-    def error(self, message: str) -> PipelineSyntaxError:
-        """Return an error at the next token."""
-        return PipelineSyntaxError(message, self.text, self.next.position)
 
 
 def check_allow(allow: Iterable[str]) -> tuple[str, ...]:
@@ -353,7 +233,14 @@ class _Builder:
         self.text = text
         self.allow = allow
 
-    def make(self, element: _Element) -> Pass[Any]:
+    def pipeline(self, elements: Sequence[Element]) -> Sequential[Any]:
+        """Return the passes of elements; a Sequential alone is returned itself."""
+        passes = [self.make(element) for element in elements]
+        if len(passes) == 1 and elements[0].name == "Sequential" and isinstance(passes[0], Sequential):
+            return passes[0]
+        return Sequential(passes)
+
+    def make(self, element: Element) -> Pass[Any]:
         """Return the pass that an element describes."""
         text = self.text
         # Before the lookup, which may import the plug-in that provides the pass.
@@ -361,7 +248,9 @@ class _Builder:
         with _errors_at(text, element.position):
             recipe = find_recipe(element.name, self.allow)
         options: dict[str, Any] = {}
-        for option in element.options:
+        for given in element.options:
+            # A name that Python reserves ends with an underscore here.
+            option = replace(given, key=f"{given.key}_") if f"{given.key}_" in recipe.options else given
             with _errors_at(text, option.position):
                 recipe.check_option(option.key)
             if option.key in options:
@@ -380,7 +269,7 @@ class _Builder:
         self.check_outside(element, pass_, [pass_] if has_given else _nested(pass_))
         return pass_
 
-    def read(self, recipe: Recipe, option: _Option, value: object) -> object:
+    def read(self, recipe: Recipe, option: Option, value: object) -> object:
         """Return the value of an option, converted to its type."""
 
         def find(name: str) -> object:
@@ -392,6 +281,8 @@ class _Builder:
         try:
             return recipe.read_option(option.key, value, find)
         except PassDefinitionError as error:
+            if isinstance(value, Bare) and _is_valid(recipe, option.key, [value]):
+                return recipe.read_option(option.key, [value], find)
             raise PipelineSyntaxError(str(error), self.text, _error_position(recipe, option)) from error
 
     def check_allowed(self, kind: str, name: str, position: int) -> None:
@@ -401,14 +292,14 @@ class _Builder:
         hint = did_you_mean(name, self.allow, listing="allowed are: ") or "; nothing is allowed"
         raise PassNotAllowedError(f"the {kind} {name!r} is not allowed here{hint}", self.text, position, name)
 
-    def check_option(self, recipe: Recipe, option: _Option) -> None:
+    def check_option(self, recipe: Recipe, option: Option) -> None:
         """Raise PassNotAllowedError if an option reaches outside and is not allowed."""
         parameter, name = recipe.options.get(option.key), f"{recipe.name}{{{option.key}}}"
         outside = None if parameter is None else outside_of(parameter.annotation)
         if outside is not None and self.allow is not None and name not in self.allow:
             self.refuse(f"option {option.key!r} of pass {recipe.name!r}", outside, name, option.position)
 
-    def check_outside(self, element: _Element, pass_: Pass[Any], candidates: Iterable[Pass[Any]]) -> None:
+    def check_outside(self, element: Element, pass_: Pass[Any], candidates: Iterable[Pass[Any]]) -> None:
         """Raise PassNotAllowedError if a pass reaches outside and is not allowed."""
         if self.allow is None or element.name in self.allow:
             return
@@ -434,7 +325,7 @@ def _nested(pass_: Pass[Any]) -> Iterator[Pass[Any]]:
             yield from _nested(inner)
 
 
-def _error_position(recipe: Recipe, option: _Option) -> int:
+def _error_position(recipe: Recipe, option: Option) -> int:
     """Return the offset of an invalid value, or of the invalid pair of a mapping."""
     value = option.value
     # If an empty mapping is valid, the error is in one of the pairs: try each of them alone.

@@ -199,7 +199,11 @@ class _Planner:
         if isinstance(pass_, Race):
             rule = "the first to finish" if pass_.key is None else "the smallest key"
             return self.alternatives(pass_, trail), f"decided at run time: {rule}"
-        return (self.sequence(pass_.passes, trail, pass_.added_by) if isinstance(pass_, Sequential) else []), ""
+        if isinstance(pass_, Sequential):
+            return self.sequence(pass_.passes, trail, pass_.added_by), ""
+        # A manager of a compiler may run its passes together, so that they are no branch.
+        inner = [child for branch in pass_.branches() for child in branch] or pass_.children()
+        return self.sequence(inner, trail), ""
 
     def alternatives(self, pass_: Alternatives[Any], trail: tuple[str, ...]) -> list[PlannedPass]:
         """Return the plans of alternatives."""

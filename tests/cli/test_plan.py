@@ -76,8 +76,8 @@ def test_empty_pipeline_is_rejected(command: str, text: str, tmp_path: Path) -> 
 def test_plan_without_pipeline_shows_default_pipelines() -> None:
     heads = [line for line in apass("plan").stdout.splitlines() if ":" in line]
     assert [head for head in heads if not head.startswith("mlirbc")] == [
-        "bc: llvm.Default",
-        "ll: llvm.Default",
+        "bc: llvm.default",
+        "ll: llvm.default",
         "mlir: xdsl.Default",
         "onnx: onnx.Default",
         "relax: tvm.Default",

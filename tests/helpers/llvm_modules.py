@@ -5,7 +5,7 @@ from typing import Any
 import apass
 from apass.adapters.llvm import Module
 from apass.adapters.llvm.library import llvm, target_machine, without_predecessors
-from apass.adapters.llvm.passes import PIPELINES
+from apass.adapters.llvm.passes.llvmlite_passes import OPT_TUNING, PIPELINES
 from apass.adapters.llvm.passes.table import PassEntry
 
 _LAYOUT = 'target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"\n'
@@ -308,7 +308,8 @@ def by_itself(text: str, add: Any, level: int = 2, skipped: frozenset[str] = fro
     """
     ref = llvm.parse_assembly(text, llvm.create_context())
     options = llvm.create_pipeline_tuning_options(PIPELINES[add][0] if isinstance(add, str) else level)
-    for name, value in tuning.items():
+    of_level = OPT_TUNING.get(add, {}) if isinstance(add, str) else {}
+    for name, value in {**of_level, **tuning}.items():
         setattr(options, name, value)
     builder = llvm.create_pass_builder(target_machine(ref.triple), options)
     if isinstance(add, PassEntry) and hasattr(llvm.FunctionPassManager, add.method):

@@ -9,23 +9,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Final
 
-from apass.adapters.llvm.library import check, parse
+from apass.adapters.llvm.library import HAS_LLVMLITE, check, parse
 from apass.adapters.llvm.module import Function, Module
 from apass.adapters.llvm.nodes import function_nodes, with_debug_locations
+from apass.adapters.llvm.opt import find_opt, printed_by_opt
 from apass.adapters.llvm.reading import load_module, save_bitcode, save_text
 from apass.adapters.llvm.reductions import shrinkings
 from apass.adapters.llvm.skeleton import rename
 from apass.adapters.nodes import Node
+from apass.adapters.programs import OPT
 from apass.core.adapter import FunctionKind
 from apass.errors import AdapterError, VerifyError
 from apass.util.delta_debugging import Shrinking
 
 __all__ = ["ADAPTER", "Function", "LLVMAdapter", "Module", "load_module", "save_bitcode", "save_text"]
 
-SKIPPED: Final = re.compile(
-    r'(?<![\w"=-])(?:optnone(?![\w"-])|"SkipOptimization"(?!="(?:0|false|no|off|)"))', re.IGNORECASE
-)
-"""The attributes of functions that passes leave alone."""
+_OPTNONE: Final = re.compile(r'(?<![\w"=-])optnone(?![\w"-])')
 
 SMALL: Final = 2**16
 """Maximum size in characters of a module for which each method takes a few milliseconds."""
@@ -79,7 +78,7 @@ class LLVMAdapter:
 
         The second attribute is true unless its value is empty, `"0"`, `"false"`, `"no"` or `"off"`.
         """
-        return SKIPPED.search(func.groups) is not None
+        return func.is_marked or _OPTNONE.search(func.groups) is not None
 
     def replace(self, mod: Module, updates: Mapping[str, Function]) -> Module:
         """Return a module with `updates`, and with what they use and it lacks.
@@ -102,6 +101,8 @@ class LLVMAdapter:
 
     def equal(self, a: Module | Function, b: Module | Function) -> bool:
         """Return whether the texts are equal."""
+        if isinstance(a, Module) and isinstance(b, Module):
+            return a is b or a.comparable == b.comparable
         return a is b or (type(a) is type(b) and a.text == b.text)
 
     def to_text(self, x: Module | Function) -> str:
@@ -125,7 +126,12 @@ class LLVMAdapter:
             VerifyError: if the module is invalid.
 
         """
+        opt = find_opt()
         try:
+            if not HAS_LLVMLITE or (opt is not None and not mod.is_printed):
+                # It may crash on the contents of a file.
+                printed_by_opt(OPT.find() if opt is None else opt.path, mod.data, mod.source)
+                return
             ref = parse(mod.raw_text, verified=False)
         except AdapterError as error:
             raise VerifyError(str(error)) from None

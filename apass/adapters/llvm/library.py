@@ -8,22 +8,19 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from apass.adapters.llvm.skeleton import defined_names
 from apass.errors import AdapterError, MissingExtraError, VerifyError
 
-try:
-    llvm: Final[Any] = import_module("llvmlite.binding")
-except ImportError as _error:
-    raise MissingExtraError(f"LLVM modules need llvmlite ({_error}): pip install 'apass[llvm]'") from _error
-
 __all__ = [
+    "HAS_LLVMLITE",
     "MAGIC",
     "TUNING",
     "VERSION",
     "bitcode",
     "check",
+    "llvm",
     "parse",
     "printed",
     "reading_error",
@@ -34,7 +31,34 @@ __all__ = [
     "without_predecessors",
 ]
 
-VERSION: Final = f"llvmlite {version('llvmlite')}, LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
+
+class _Missing:
+    """Stands for the library if it is not installed: each use raises MissingExtraError."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise MissingExtraError(f"this needs llvmlite ({self._reason}): pip install 'apass[llvm]'")
+
+
+def _import() -> Any:
+    try:
+        return import_module("llvmlite.binding")
+    except ImportError as error:
+        # Modules can be read, and passes run, by the program opt alone.
+        return _Missing(str(error))
+
+
+llvm: Final[Any] = _import()
+"""The module `llvmlite.binding`."""
+
+HAS_LLVMLITE: Final = not isinstance(llvm, _Missing)
+"""Whether llvmlite is installed."""
+
+VERSION: Final = (
+    f"llvmlite {version('llvmlite')}, LLVM {'.'.join(map(str, llvm.llvm_version_info))}" if HAS_LLVMLITE else ""
+)
 """The versions of the library, for cache keys."""
 
 TUNING: Final[Mapping[str, type]] = {

@@ -2,22 +2,35 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from apass.adapters.llvm.library import bitcode, llvm, printed
+from apass.adapters.llvm.library import HAS_LLVMLITE, MAGIC, bitcode, llvm, printed, without_predecessors
+from apass.adapters.llvm.opt import find_opt, printed_by_opt, written_by_opt
 from apass.adapters.llvm.skeleton import Skeleton, closure, declaration, plain_name, rename, split, tokens
+from apass.adapters.programs import OPT
 from apass.errors import AdapterError
 
 __all__ = ["Function", "GroupResults", "Module"]
 
-_MODULE_ID: Final = re.compile(r"^; ModuleID = .*\n")
+_MODULE_ID: Final = re.compile(r"; ModuleID = .*\n")
+"""The first line of a printed text. It depends on the way in which LLVM got the module."""
 _ID: Final = "; ModuleID = '<string>'\n"
-"""The first line for a text that has no file. It depends on the way in which LLVM got the module."""
+"""The first line for a text that has no file."""
+_INSTRUCTION: Final = re.compile(
+    r"^[ \t]+(?:"
+    r'%(?:"[^"\n]*"|[-A-Za-z0-9$._]+)[ \t]*=|\#dbg_|(?:(?:tail|musttail|notail)[ \t]+)?call\b|store\b|br\b|ret\b'
+    r"|unreachable\b|switch\b|invoke\b|fence\b|resume\b|indirectbr\b|callbr\b|cleanupret\b|catchret\b)",
+    re.MULTILINE,
+)
+"""The start of an instruction: its result, or the opcode of one that may have no result."""
+_MARK: Final = re.compile(r'(?<![\w"=-])"SkipOptimization"(?!="(?:0|false|no|off|)")', re.IGNORECASE)
 _UNIT: Final = "!DICompileUnit("
 GROUP_SIZE: Final = 2**13
 """Maximum size in characters of the functions that LLVM reads and prints together.
@@ -65,6 +78,11 @@ class Function:
         """The attributes of the function itself, as text."""
         lines = [self.find(token) for token in tokens(self.header) if token[0] == "#"]
         return " ".join(line.partition(" = ")[2] for line in lines if line is not None)
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether the function has a true attribute `"SkipOptimization"`."""
+        return _MARK.search(self.groups) is not None
 
     @cached_property
     def text(self) -> str:
@@ -125,8 +143,15 @@ class Module:
     """A module of LLVM IR, immutable.
 
     It is a value: it belongs to no context of LLVM, can be pickled, and passes return another one. Create it with
-    `Module.parse`, `Module.from_bitcode` or `Module.from_llvm`.
+    `Module.parse`, `Module.from_bitcode`, `Module.from_llvm` or `apass.adapters.llvm.load_module`.
     """
+
+    source: str = ""
+    """The file that the module was read from, for messages and for the first line of its text."""
+    added: frozenset[str] = frozenset()
+    """The declarations that functions brought along; LLVM keeps them, even if no function uses them."""
+    outside: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+    """For each function, the entries that a pass over it would have changed as well."""
 
     def __init__(
         self,
@@ -135,14 +160,8 @@ class Module:
         outside: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
         added: frozenset[str] = frozenset(),
     ) -> None:
-        self.skeleton = skeleton
-        """The rest of the module."""
-        self.definitions = definitions
-        """The text of each function with a body, by token."""
-        self.outside = outside
-        """For each function, the entries that a pass over it would have changed as well."""
-        self.added = added
-        """The declarations that functions brought along; LLVM keeps them, even if no function uses them."""
+        vars(self).update(skeleton=skeleton, definitions=definitions)
+        self.outside, self.added = outside, added
 
     @classmethod
     def parse(cls, text: str) -> "Module":
@@ -153,7 +172,7 @@ class Module:
             VerifyError: if the module is invalid.
 
         """
-        return cls.of_printed(printed(text, verified=True))
+        return cls.of_printed(_printed(text))
 
     @classmethod
     def from_bitcode(cls, data: bytes) -> "Module":
@@ -167,7 +186,7 @@ class Module:
             VerifyError: if the module is invalid.
 
         """
-        return cls.of_printed(printed(data, verified=True))
+        return cls.of_printed(_printed(data))
 
     @classmethod
     def from_llvm(cls, source: Any) -> "Module":
@@ -176,6 +195,32 @@ class Module:
         The source is copied, so it may change later.
         """
         return cls.parse(str(source))
+
+    @classmethod
+    def unread(cls, data: bytes, source: str = "") -> "Module":
+        """Return the module in the contents of a file, text or bitcode, that `opt` reads later.
+
+        The first pass, or whatever needs a part of the module, raises AdapterError for contents that are no module.
+        """
+        mod = cls.__new__(cls)
+        vars(mod).update(contents=data, source=source)
+        return mod
+
+    @classmethod
+    def of_opt(cls, text: str, data: bytes = b"", source: str = "") -> "Module":
+        """Return the module that `opt` printed.
+
+        Parameters:
+            text: the text.
+            data: the bitcode, which the next pass reads; empty for the text.
+            source: the file of the module before.
+
+        """
+        mod = cls.__new__(cls)
+        if source:
+            text = _MODULE_ID.sub(lambda _: f"; ModuleID = '{source}'\n", text, count=1)
+        vars(mod).update(text=text, contents=data, source=source)
+        return mod
 
     @classmethod
     def of_printed(cls, text: str) -> "Module":
@@ -192,8 +237,8 @@ class Module:
             AdapterError: if the text is another one.
 
         """
-        mod = cls(*split(text), outside)
-        if text.startswith(_ID):
+        mod = cls(*split(without_predecessors(text)), outside)
+        if _MODULE_ID.match(text):
             vars(mod).update(text=text, saved_text=text)
         return mod
 
@@ -204,15 +249,58 @@ class Module:
     @cached_property
     def text(self) -> str:
         """The text, as LLVM prints it."""
-        return printed(self.raw_text)
+        contents: bytes = vars(self).get("contents", b"")
+        if not contents:
+            return _printed(self.saved_text, verified=False)
+        return Module.of_opt(printed_by_opt(_program(), contents, self.source), source=self.source).text
+
+    @cached_property
+    def _parts(self) -> tuple[Skeleton, Mapping[str, str]]:
+        return split(without_predecessors(self.text))
+
+    @cached_property
+    def skeleton(self) -> Skeleton:
+        """The rest of the module."""
+        return self._parts[0]
+
+    @cached_property
+    def definitions(self) -> Mapping[str, str]:
+        """The text of each function with a body, by token."""
+        return self._parts[1]
+
+    @property
+    def is_printed(self) -> bool:
+        """Whether LLVM printed the text, so that equal modules have equal texts."""
+        return "text" in vars(self)
+
+    @property
+    def data(self) -> bytes:
+        """What `opt` reads: bitcode or text."""
+        return vars(self).get("contents") or self.raw_text.encode("utf-8", "surrogateescape")
 
     @property
     def raw_text(self) -> str:
-        """A text of the module without a call of LLVM.
+        """A text of the module, if possible without a call of LLVM.
 
         Its numbers may differ from those of `text`.
         """
         return vars(self).get("text") or self.saved_text
+
+    @property
+    def countable_text(self) -> str:
+        """A text with the same instructions, which LLVM need not have printed."""
+        contents: bytes = vars(self).get("contents", b"")
+        if contents and not self.is_printed and not contents.startswith(MAGIC):
+            return contents.decode("utf-8", "surrogateescape")
+        return self.raw_text
+
+    @cached_property
+    def instructions(self) -> int:
+        """The number of instructions and debug records in all functions.
+
+        Each begins a line, also in a text that LLVM has not printed.
+        """
+        return len(_INSTRUCTION.findall(self.countable_text))
 
     @cached_property
     def saved_text(self) -> str:
@@ -221,12 +309,21 @@ class Module:
         If LLVM printed the module, it is that text: LLVM would print another one after it has read it, because it
         resets the attributes of intrinsics.
         """
-        return self.skeleton.text(self.definitions)
+        # A module that is not read has no parts yet.
+        return self.text if "contents" in vars(self) else self.skeleton.text(self.definitions)
 
     @property
     def bitcode(self) -> bytes:
         """The bitcode of the module."""
-        return bitcode(self.raw_text)
+        opt = find_opt()
+        if opt is not None and "contents" in vars(self):
+            return written_by_opt(opt.path, self.data, self.source)
+        return bitcode(self.raw_text) if HAS_LLVMLITE else written_by_opt(_program(), self.data, self.source)
+
+    @cached_property
+    def comparable(self) -> str:
+        """The text without what depends on the way in which LLVM got the module."""
+        return without_predecessors(_MODULE_ID.sub("", self.text, count=1))
 
     @cached_property
     def functions(self) -> Mapping[str, Function]:
@@ -241,7 +338,7 @@ class Module:
     @cached_property
     def digest(self) -> str:
         """A digest of the text."""
-        return blake2b(self.text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        return blake2b(self.comparable.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
     def __str__(self) -> str:
         """Return the text, as LLVM prints it."""
@@ -251,14 +348,18 @@ class Module:
         """Return the number of functions."""
         return f"<LLVM module with {len(self.definitions)} functions>"
 
-    def __getstate__(self) -> tuple[str, dict[str, Mapping[str, str]]]:
-        """Return the text, for pickle."""
-        return self.saved_text, dict(self.outside)
+    def __getstate__(self) -> tuple[str, dict[str, Mapping[str, str]], bytes, str]:
+        """Return the text and the contents, for pickle."""
+        text = vars(self).get("text", "") if "contents" in vars(self) else self.saved_text
+        return text, dict(self.outside), vars(self).get("contents", b""), self.source
 
-    def __setstate__(self, state: tuple[str, dict[str, Mapping[str, str]]]) -> None:
-        """Restore the module from its text."""
-        text, outside = state
-        vars(self).update(vars(Module.restored(text, outside)))
+    def __setstate__(self, state: tuple[str, dict[str, Mapping[str, str]], bytes, str]) -> None:
+        """Restore the module."""
+        text, outside, contents, source = state
+        if contents or source:
+            vars(self).update(contents=contents, source=source, **({"text": text} if text else {}))
+        else:
+            vars(self).update(vars(Module.restored(text, outside)))
 
     def results_of(self, pass_: object) -> "GroupResults":
         """Return the results of a pass so far."""
@@ -313,6 +414,39 @@ class Module:
         kept = {token: text for token, text in self.definitions.items() if token in chosen}
         outside = {token: changes for token, changes in self.outside.items() if token in chosen}
         return Module(self.skeleton.only(used), kept, outside)
+
+
+def _program() -> Path:
+    """Return the program `opt`.
+
+    Raises:
+        MissingExtraError: if there is none.
+
+    """
+    opt = find_opt()
+    return OPT.find() if opt is None else opt.path
+
+
+def _printed(source: str | bytes, *, verified: bool = True) -> str:
+    """Return the text that LLVM prints for a module.
+
+    The library is much faster than a process. The program may know a later version of the language.
+    """
+    opt = find_opt()
+    try:
+        if HAS_LLVMLITE:
+            return printed(source, verified=verified)
+    except AdapterError:
+        if opt is None:
+            raise
+        with suppress(AdapterError):
+            return printed_by_opt(opt.path, _bytes_of(source))
+        raise
+    return printed_by_opt(_program(), _bytes_of(source))
+
+
+def _bytes_of(source: str | bytes) -> bytes:
+    return source if isinstance(source, bytes) else source.encode("utf-8", "surrogateescape")
 
 
 class _Merge:

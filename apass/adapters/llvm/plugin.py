@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Final
 
 from apass.adapters.llvm import ADAPTER, Module, load_module, save_bitcode, save_text
-from apass.adapters.llvm.reductions import count_instructions
 from apass.core.ir_plugin import Comparison, IRPlugin
 
 __all__ = ["BITCODE", "PLUGIN"]
@@ -19,14 +18,19 @@ async def _compare_outputs(before: Module, after: Module) -> Comparison:
     return comparison
 
 
+def _size(mod: Module) -> int:
+    """Return the number of instructions."""
+    return mod.instructions
+
+
 PLUGIN: Final = IRPlugin(
     adapter=ADAPTER,
     module_type=Module,
     suffixes=(".ll",),
     load=load_module,
     save=save_text,
-    default_pipeline="llvm.Default",
-    size=count_instructions,
+    default_pipeline="llvm.default",
+    size=_size,
     compare_outputs=_compare_outputs,
     copies_unchanged=False,
 )

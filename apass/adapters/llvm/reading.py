@@ -7,6 +7,7 @@ from typing import Final
 from apass.adapters.file_reader import read_in_process
 from apass.adapters.llvm.library import MAGIC, reading_error, without_predecessors
 from apass.adapters.llvm.module import Module
+from apass.adapters.llvm.opt import find_opt
 from apass.errors import AdapterError, VerifyError
 
 __all__ = ["load_module", "save_bitcode", "save_text"]
@@ -39,7 +40,8 @@ sys.stdout.buffer.write(b"T" + str(ref).encode("utf-8", "surrogatepass"))
 def load_module(path: str | PathLike[str]) -> Module:
     """Return the module in a file, text or bitcode.
 
-    LLVM reads it in a process of its own, because it aborts for some damaged bitcode, and text may exhaust its stack.
+    If there is a program `opt`, the first pass reads a text, and reports what is wrong with it. Otherwise LLVM reads
+    the file in a process of its own, because it aborts for some damaged bitcode, and text may exhaust its stack.
 
     Raises:
         AdapterError: if LLVM cannot read the file, or crashes.
@@ -51,6 +53,10 @@ def load_module(path: str | PathLike[str]) -> Module:
     kind = "bitcode" if data.startswith(MAGIC) else "text"
     if kind == "text" and path.suffix.lower() == ".bc":
         raise AdapterError(f"{path} is no bitcode: it does not begin with b'BC'; rename a text to .ll")
+    if find_opt() is not None:
+        mod = Module.unread(data, str(path))
+        # The instructions of bitcode are counted in its text.
+        return Module.of_opt(mod.text, data, str(path)) if kind == "bitcode" else mod
     answer = read_in_process(_READER, [kind], data, library="LLVM", path=path)
     status, text = answer[:1], answer[1:].decode("utf-8", "surrogatepass")
     if status == b"V":
@@ -64,7 +70,7 @@ def load_module(path: str | PathLike[str]) -> Module:
 
 def save_text(mod: Module, path: Path) -> None:
     """Write the text of a module to a file."""
-    path.write_text(mod.text, encoding="utf-8", errors="surrogatepass")
+    path.write_text(mod.text, encoding="utf-8", errors="surrogateescape")
 
 
 def save_bitcode(mod: Module, path: Path) -> None:

@@ -16,7 +16,7 @@ from apass.adapters.llvm.skeleton import declaration, rename, tokens
 from apass.errors import VerifyError
 from apass.util.delta_debugging import Shrinking
 
-__all__ = ["Block", "blocks_of", "count_instructions", "shrinkings"]
+__all__ = ["Block", "blocks_of", "shrinkings"]
 
 _RESULT: Final = re.compile(r'  (%(?:"[^"]*"|[-A-Za-z0-9$._]+)) = ')
 _LABEL: Final = re.compile(r'((?:"[^"]*"|[-A-Za-z0-9$._]+)):')
@@ -64,11 +64,6 @@ def _entry_label(definition: str) -> str:
     """Return the number of an entry block without a name: it follows the parameters."""
     numbers = [int(token[1:]) for token in tokens(definition.partition("\n")[0]) if re.fullmatch("%[0-9]+", token)]
     return f"%{max(numbers, default=-1) + 1}"
-
-
-def count_instructions(mod: Module) -> int:
-    """Return the number of instructions in all functions."""
-    return sum(len(block.lines) for text in mod.definitions.values() for block in blocks_of(text))
 
 
 def shrinkings(mod: Module) -> Iterator[Shrinking[Module]]:

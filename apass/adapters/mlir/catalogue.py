@@ -1,20 +1,15 @@
 """The passes that an `mlir-opt` lists: their names, options and anchors."""
 
-import os
 import re
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from hashlib import blake2b
 from pathlib import Path
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
+from apass.adapters.program_catalogues import kept_catalogue
 from apass.adapters.programs import MLIR_OPT
 from apass.errors import AdapterError
-from apass.util.files import write_whole
-from apass.util.tagged_json import reachable_types, read_tagged, write_tagged
 
 __all__ = ["Catalogue", "OptionEntry", "PassEntry", "catalogue_of", "option_pairs", "read_help"]
 
@@ -25,9 +20,6 @@ ROOT: Final = "builtin.module"
 
 _FORMAT: Final = 2
 """The version of cached catalogues; change it when their contents change."""
-
-_SECONDS: Final = 60.0
-"""Time limit of each run that lists passes."""
 
 _KINDS: Final[Mapping[str, Kind]] = {
     "int": "int",
@@ -93,67 +85,28 @@ class Catalogue:
 
 
 def catalogue_of(program: Path) -> Catalogue:
-    """Return the passes of a program.
-
-    The catalogue is kept in the user's cache folder, under the path, size and time of the program, and the arguments
-    of each run.
+    """Return the passes of a program; see `kept_catalogue`.
 
     Raises:
         AdapterError: if the program does not list passes.
 
     """
-    digest = _digest((_FORMAT, str(program.resolve()), *_state(program)))
-    base = os.environ.get("XDG_CACHE_HOME")
-    file = Path(base) if base else Path.home() / ".cache"
-    file = file / "apass" / f"mlir-opt-{digest}.json"
-    types = reachable_types([Catalogue])
-    # A damaged file is written anew.
-    with suppress(OSError, ValueError):
-        return cast("Catalogue", read_tagged(file.read_text("utf-8"), types))
-    catalogue = _ask(program)
-    # A cache folder that cannot be written costs time only.
-    with suppress(OSError):
-        write_whole(file, write_tagged(catalogue, types), durable=False)
-    return catalogue
+    return kept_catalogue(Catalogue, MLIR_OPT, program, _FORMAT, _ask)
 
 
-def _ask(program: Path) -> Catalogue:
+def _ask(program: Path, version: str) -> Catalogue:
     passes = list(read_help(_run(program, ["--help"])[1]))
     if not passes:
         raise AdapterError(f"{program} lists no passes with --help; set APASS_MLIR_OPT to the path of mlir-opt")
-    version = re.search(r"version (\S+)", _run(program, ["--version"])[1])
     anchors, defaults = _defaults_of(program, [entry.name for entry in passes if not entry.is_pipeline])
     passes = [_with_defaults(entry, anchors.get(entry.name, ROOT), defaults.get(entry.name)) for entry in passes]
     on_functions = _restricted_to_functions(program, [p.name for p in passes if p.anchor == ROOT and not p.is_pipeline])
     passes = [replace(entry, anchor="func.func") if entry.name in on_functions else entry for entry in passes]
-    number = "of unknown version" if version is None else version[1]
-    return Catalogue(f"LLVM {number}, {_digest(_state(program))}", tuple(passes))
-
-
-def _state(program: Path) -> tuple[object, ...]:
-    """Return what distinguishes versions of a program, and the arguments of each run."""
-    status = program.stat()
-    return status.st_size, status.st_mtime_ns, *MLIR_OPT.extra_arguments()
-
-
-def _digest(values: tuple[object, ...]) -> str:
-    return blake2b(repr(values).encode(), digest_size=16).hexdigest()
+    return Catalogue(version, tuple(passes))
 
 
 def _run(program: Path, arguments: Sequence[str], text: str = "") -> tuple[int, str]:
-    command = [str(program), *MLIR_OPT.extra_arguments(), *arguments]
-    try:
-        done = subprocess.run(
-            command,
-            input=text.encode(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise AdapterError(f"{program} cannot list its passes: {error}") from error
-    return done.returncode, done.stdout.decode(errors="replace")
+    return MLIR_OPT.output_of(program, arguments, text)
 
 
 def read_help(text: str) -> Iterator[PassEntry]:

@@ -13,11 +13,8 @@ from apass.adapters.mlir.catalogue import ROOT
 from apass.adapters.mlir.comparison import same_program
 from apass.adapters.mlir.module import LOCAL_SCOPE, SKIP, MLIRModule, print_arguments
 from apass.adapters.mlir.structure import Operation, parse_structure
-from apass.adapters.programs import POOL, PROCESSES, Request, ask, messages
+from apass.adapters.programs import POOL, PROCESSES, Request, ask, report
 from apass.core.context import PassContext
-from apass.core.diagnostics import Diagnostic, DiagnosticLevel
-from apass.core.remarks import Remark
-from apass.core.run import current_module_name
 
 __all__ = ["FUNCTION", "NOTHING", "Step", "pipeline_text", "run_steps"]
 
@@ -35,11 +32,6 @@ MAX_COMPARED: Final = 1 << 15
 
 _STDIN: Final = '"<stdin>"'
 """The name of standard input in locations."""
-
-_SEVERITIES: Final = {"warning": DiagnosticLevel.WARNING, "note": DiagnosticLevel.NOTE}
-
-_MAX_PRINTED: Final = 10_000
-"""Maximum number of characters in a note with what a pass printed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +190,7 @@ class _Run:
         request = Request(self.program, tuple(arguments), data, self.time_limit, NOTHING.name if has_both else "")
         answer = await ask(request, self.ctx, mod.source)
         if answer.printed:
-            self._report(answer.printed)
+            report(answer.printed, self.ctx, self.label, "MLIR")
         if answer.text:
             return MLIRModule(answer.text, mod.source, is_printed=True, bytecode=answer.data)
         text = answer.data.decode()
@@ -206,21 +198,6 @@ class _Run:
             # `mlir-opt` names the file that it reads in the locations of operations that have none.
             text = text if _STDIN in mod.text or not mod.source else text.replace(_STDIN, f'"{mod.source}"')
         return MLIRModule(text, is_printed=True)
-
-    def _report(self, printed: str) -> None:
-        """Emit what `mlir-opt` printed as diagnostics and remarks."""
-        found, others = messages(printed)
-        for message in found:
-            if message.severity == "remark":
-                self.ctx.remark(Remark.analysis("MLIR", message.text))
-            else:
-                self._emit(_SEVERITIES.get(message.severity, DiagnosticLevel.WARNING), message.text)
-        if others:
-            self._emit(DiagnosticLevel.NOTE, others[:_MAX_PRINTED])
-
-    def _emit(self, level: DiagnosticLevel, text: str) -> None:
-        message = f"pass {self.label!r}: {text}"
-        self.ctx.diag_ctx.emit(Diagnostic(level, message, None, self.label, None, current_module_name()))
 
 
 def _chunks(sizes: dict[str, int]) -> list[frozenset[str]]:

@@ -17,6 +17,7 @@ from apass.cli.planning import default_pipeline, pipeline_text, read_pipeline
 from apass.cli.settings import PipelineOption, ReplayOptions, make_context
 from apass.cli.terminal import echo
 from apass.cli.user_modules import LoadOption
+from apass.core.ir_plugin import file_suffix
 from apass.core.run import enter_module
 from apass.debugging.bisect import Bisected
 from apass.debugging.bisect import bisect as find_culprit
@@ -58,7 +59,7 @@ def bisect(
     with errors_as_lines():
         check_backend(backend)
         check_model_file(model)
-        text = None if pipeline is None else pipeline_text(pipeline)
+        text = None if pipeline is None else pipeline_text(pipeline, [file_suffix(model)])
         model_format = format_of(model, None, text)
         passes = read_pipeline(default_pipeline(model_format, model.suffix) if text is None else text)
         context = make_context(options[0], [passes])

@@ -22,6 +22,7 @@ from apass.cli.settings import PipelineOption, ReplayOptions, make_context
 from apass.cli.terminal import FormatOption, OutputFormat, echo, print_json
 from apass.cli.user_modules import LoadOption
 from apass.core.adapter import adapter_for
+from apass.core.ir_plugin import file_suffix
 from apass.core.run import enter_module
 from apass.errors import InputError
 from apass.runner.error_policy import errors_of_passes
@@ -71,7 +72,7 @@ def blame(
         if check_locations and (nodes or removed):
             option = "--node" if nodes else "--removed"
             raise InputError(f"{option} shows histories, and --check-locations shows none; give one of them")
-        text = None if pipeline is None else pipeline_text(pipeline)
+        text = None if pipeline is None else pipeline_text(pipeline, [file_suffix(model)])
         model_format = format_of(model, None, text)
         passes = read_pipeline(default_pipeline(model_format, model.suffix) if text is None else text)
         provenance, locations = instruments.ProvenanceInstrument(), instruments.LocationCheckInstrument()

@@ -20,6 +20,7 @@ from apass.cli.planning import default_pipeline, pipeline_text, read_pipeline
 from apass.cli.settings import ConfigOptions, PipelineOption, make_context
 from apass.cli.terminal import FormatOption, OutputFormat, echo, print_error, print_json
 from apass.cli.user_modules import LoadOption
+from apass.core.ir_plugin import file_suffix
 from apass.core.run import enter_module
 from apass.core.store import Store
 from apass.errors import InputError
@@ -94,7 +95,7 @@ def explain(
     with errors_as_lines(), warnings_as_lines():
         check_backend(backend)
         check_model_file(model)
-        text = None if pipeline is None else pipeline_text(pipeline)
+        text = None if pipeline is None else pipeline_text(pipeline, [file_suffix(model)])
         model_format = format_of(model, None, text)
         passes = read_pipeline(default_pipeline(model_format, model.suffix) if text is None else text)
         # Without this check, the command would create the file.

@@ -83,7 +83,9 @@ def debug(
                 "in a program, use apass.instruments.PauseInstrument"
             )
         jobs = plan_files(models, output, in_place=False, to=None)
-        plan = make_plan(jobs, None if pipeline is None else pipeline_text(pipeline), None)
+        plan = make_plan(
+            jobs, None if pipeline is None else pipeline_text(pipeline, [job.suffix for job in jobs]), None
+        )
         if output is not None:
             check_writable(plan.jobs, output)
 

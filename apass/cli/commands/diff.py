@@ -161,8 +161,8 @@ def _run_pipelines(
     """Run two pipelines on models, and return the comparison."""
     if len(pipelines) != 2:
         raise InputError(f"expected -p twice, for the first and the second run, got it {len(pipelines)} times")
-    texts = [pipeline_text(text) for text in pipelines]
     jobs = plan_jobs(find_models(models, suffixes()), None, in_place=True)
+    texts = [pipeline_text(text, [job.suffix for job in jobs]) for text in pipelines]
     formats = {job.suffix: format_of(job.source, None, ",".join(texts)) for job in jobs}
     passes = [read_pipeline(text) for text in texts]
     context = make_context(options, passes)

@@ -269,8 +269,6 @@ def opt(
             _check_compared([result_options, run_options, verification, display_options, *observer_options])
         if run_options.journal is not None:
             _check_journaled(observer_options)
-        if result_options.pipeline is not None:
-            result_options = replace(result_options, pipeline=pipeline_text(result_options.pipeline))
         streams = stack.enter_context(
             model_streams(
                 models,
@@ -293,6 +291,9 @@ def opt(
         run_options = replace(run_options, to=result_format(streams.output, run_options.to))
         jobs = plan_files(streams.models, streams.output, in_place=result_options.in_place, to=run_options.to)
         streams.check_number(jobs)
+        if result_options.pipeline is not None:
+            text = pipeline_text(result_options.pipeline, [job.suffix for job in jobs])
+            result_options = replace(result_options, pipeline=text)
         split = None
         if run_options.split_input_file:
             if run_options.journal is not None:

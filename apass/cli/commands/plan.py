@@ -91,4 +91,4 @@ def _pipelines(
     if pipeline is None:
         yield from default_pipelines(suffix)
     else:
-        yield None, pipeline_text(pipeline)
+        yield None, pipeline_text(pipeline, [] if suffix is None else [suffix])

@@ -26,6 +26,7 @@ from apass.cli.settings import AllowOption, PipelineOption, ReplayOptions, make_
 from apass.cli.terminal import echo
 from apass.cli.user_modules import LoadOption
 from apass.concurrency.limits import usable_cores
+from apass.core.ir_plugin import file_suffix
 from apass.core.run import enter_module
 from apass.debugging.reduce import reduce as reduce_folder
 from apass.debugging.reduce import reduce_module
@@ -144,7 +145,8 @@ def reduce(
     """
     search, settings = options
     with errors_as_lines():
-        text = None if pipeline is None else pipeline_text(pipeline)
+        known = [] if source.is_dir() else [file_suffix(source)]
+        text = None if pipeline is None else pipeline_text(pipeline, known)
         if source.is_dir():
             folder, recorded_backend, run = _reduction_of_folder(source, text, output, search, settings)
         else:

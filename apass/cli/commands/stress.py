@@ -18,6 +18,7 @@ from apass.cli.planning import default_pipeline, pipeline_text, read_pipeline
 from apass.cli.settings import PipelineOption, ReplayOptions, make_context, schedule_text
 from apass.cli.terminal import echo
 from apass.cli.user_modules import LoadOption
+from apass.core.ir_plugin import file_suffix
 from apass.core.run import enter_module
 from apass.debugging.stress import Stressed
 from apass.debugging.stress import stress as find_race
@@ -46,7 +47,7 @@ def stress(
     with errors_as_lines():
         check_backend(backend)
         check_model_file(model)
-        text = None if pipeline is None else pipeline_text(pipeline)
+        text = None if pipeline is None else pipeline_text(pipeline, [file_suffix(model)])
         model_format = format_of(model, None, text)
         text = default_pipeline(model_format, model.suffix) if text is None else text
         passes = read_pipeline(text)

@@ -287,7 +287,7 @@ class _Run:
         self._jobs = jobs
         self._streams = streams
         self._output = output
-        self._pipeline = pipeline_text(pipeline.pipeline)
+        self._pipeline = pipeline_text(pipeline.pipeline, [job.suffix for job in jobs])
         self._options = JobOptions(
             opt_level=pipeline.opt_level,
             required_pass=tuple(pipeline.require or ()),

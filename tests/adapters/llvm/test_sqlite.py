@@ -26,21 +26,8 @@ pytestmark = [
 ]
 
 PACKAGE = "better-sqlite3@12.11.1"
-NAMES = {
-    "adce": "ADCE",
-    "aggressive-instcombine": "AggressiveInstCombine",
-    "dse": "DSE",
-    "instcombine": "InstCombine",
-    "lcssa": "LCSSA",
-    "loop-simplify": "LoopSimplify",
-    "newgvn": "NewGVN",
-    "reassociate": "Reassociate",
-    "sccp": "SCCP",
-    "simplifycfg": "SimplifyCFG",
-    "sroa": "SROA",
-    "tailcallelim": "TailCallElim",
-}
-"""Names of passes in `opt`, and in apass."""
+NAMES = "adce aggressive-instcombine dse instcombine lcssa loop-simplify newgvn reassociate sccp simplifycfg sroa tailcallelim"
+"""Passes whose result in `opt` does not depend on how they are combined."""
 
 
 @pytest.fixture(scope="module")
@@ -78,27 +65,17 @@ def comparable(text: str) -> str:
 @pytest.mark.parametrize("name", TEXTS)
 def test_passes_give_the_text_of_opt(name: str) -> None:
     mod = Module.parse(TEXTS[name])
-    for opt_name, pass_name in NAMES.items():
+    for pass_name in NAMES.split():
         result = apass.run(apass.get_pass(f"llvm.{pass_name}"), mod)
         if name != "symbols":  # opt knows no mark "SkipOptimization"
-            assert comparable(result.text) == by_opt(mod.text, opt_name), pass_name
+            assert comparable(result.text) == by_opt(mod.text, pass_name), pass_name
 
 
-OPTIONS: dict[str, dict[str, bool]] = {
-    "O0": {},
-    "O1": {"loop_vectorization": False},
-    "O2": {"slp_vectorization": True},
-    "O3": {"slp_vectorization": True},
-    "Oz": {"loop_vectorization": False},
-}
-"""The options that `opt` uses for each level."""
-
-
-@pytest.mark.parametrize("level", OPTIONS)
+@pytest.mark.parametrize("level", ["O0", "O1", "O2", "O3", "Oz"])
 @pytest.mark.parametrize("name", TEXTS)
 def test_pipelines_give_the_text_of_opt(name: str, level: str) -> None:
     mod = Module.parse(TEXTS[name])
-    result = apass.run(apass.get_pass(f"llvm.{level}", **OPTIONS[level]), mod)
+    result = apass.run(apass.get_pass(f"llvm.{level}"), mod)
     assert comparable(result.text) == by_opt(prepared(mod.text, level), f"default<{level}>")
 
 
@@ -116,15 +93,15 @@ def part(sqlite: Module) -> Module:
 def test_all_functions_give_the_text_of_llvmlite(sqlite: Module) -> None:
     assert len(sqlite.functions) > 2500
     mod = only(sqlite, some(list(sqlite.functions)))
-    result = apass.run(apass.get_pass("llvm.SROA"), mod, context=by_function())
-    assert result.text == by_itself(mod.text, function_passes()["SROA"])
+    result = apass.run(apass.get_pass("llvm.sroa"), mod, context=by_function())
+    assert result.text == by_itself(mod.text, function_passes()["sroa"])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("context", [apass.PassContext, by_function])
 def test_function_passes_give_the_text_of_llvmlite(part: Module, context: Callable[[], apass.PassContext]) -> None:
     mod = part
-    for name in ("SROA", "SimplifyCFG", "InstCombine", "NewGVN", "LoopRotate"):
+    for name in ("sroa", "simplifycfg", "instcombine", "newgvn", "loop-rotate"):
         result = apass.run(apass.get_pass(f"llvm.{name}"), mod, context=context())
         assert result.text == by_itself(mod.text, function_passes()[name]), name
         mod = result
@@ -133,7 +110,7 @@ def test_function_passes_give_the_text_of_llvmlite(part: Module, context: Callab
 @pytest.mark.slow
 @pytest.mark.parametrize("level", ["O1", "Oz"])
 def test_pipeline_gives_the_text_of_opt(part: Module, level: str) -> None:
-    result = apass.run(apass.get_pass(f"llvm.{level}", **OPTIONS[level]), part)
+    result = apass.run(apass.get_pass(f"llvm.{level}"), part)
     assert comparable(result.text) == by_opt(prepared(part.text, level), f"default<{level}>")
 
 
@@ -141,5 +118,5 @@ def test_pipeline_gives_the_text_of_opt(part: Module, level: str) -> None:
 @pytest.mark.anyio
 async def test_processes_give_the_text_of_llvmlite(part: Module) -> None:
     async with apass.PassContext(executor=ProcessExecutor(workers=2)):
-        result = await apass.get_pass("llvm.InstCombine")(part)
-    assert result.text == by_itself(part.text, function_passes()["InstCombine"])
+        result = await apass.get_pass("llvm.instcombine")(part)
+    assert result.text == by_itself(part.text, function_passes()["instcombine"])

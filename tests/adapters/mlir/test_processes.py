@@ -11,7 +11,7 @@ import apass
 from apass.adapters.mlir import MLIRModule, running
 from apass.adapters.mlir.passes import MLIRPass
 from apass.adapters.mlir.running import Step
-from apass.adapters.programs import MLIR_OPT
+from apass.adapters.programs import MLIR_OPT, PROCESSES
 from apass.stores import MemoryStore
 from apass.testing import RecordingInstrument
 from tests.helpers.mlir_modules import CALLS, NEEDS_MLIR, many_functions, mlir_opt, script
@@ -100,7 +100,7 @@ async def test_cancelled_run_leaves_no_process(tmp_path: Path) -> None:
         async with anyio.create_task_group() as group:
             for _ in range(2):
                 group.start_soon(passes(program, "cse"), MLIRModule(CALLS))
-            while len(log.read_text().split()) < min(2, running.PROCESSES):  # noqa: ASYNC110  it waits for other processes
+            while len(log.read_text().split()) < min(2, PROCESSES):  # noqa: ASYNC110  it waits for other processes
                 await anyio.sleep(0.01)
             group.cancel_scope.cancel()
     assert not scope.cancelled_caught

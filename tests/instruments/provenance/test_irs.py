@@ -243,9 +243,9 @@ def BreakLLVM(func: Function, mod: Module, ctx: apass.PassContext) -> Function:
 
 async def test_broken_llvm_instruction_is_found() -> None:
     mod = apass.plugins.with_locations(Module.parse(LLVM))
-    found, locations = await observed(mod, "llvm.InstCombine", BreakLLVM)
-    assert touches(found, "%x") == ["changed llvm.InstCombine"]
-    assert touches(found, "%0") == ["changed llvm.InstCombine", "changed BreakLLVM"]
+    found, locations = await observed(mod, "llvm.instcombine", BreakLLVM)
+    assert touches(found, "%x") == ["changed llvm.instcombine"]
+    assert touches(found, "%0") == ["changed llvm.instcombine", "changed BreakLLVM"]
     assert found.find("%0")[0].text == "%0 = sub i32 %x, %b"
     assert [node.is_removed for node in found.find("%0")] == [False, True]
     assert locations == "no pass lost or invented a location"

@@ -1,374 +1,231 @@
-"""The passes `llvm.*`: those of llvmlite, and the pipelines O0 to Oz."""
+"""The passes `llvm.*`: those that `opt` lists, and those of llvmlite, by LLVM's names."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
-from functools import partial
-from threading import get_native_id
-from time import perf_counter
-from typing import Any, Final, Literal, TypeVar
+import keyword
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, Optional
 
-from anyio import CapacityLimiter, to_thread
-from anyio.lowlevel import RunVar
-
-from apass.adapters.llvm import ADAPTER, Function, Module
-from apass.adapters.llvm.library import TUNING, VERSION, run_on_functions, run_on_module
-from apass.adapters.llvm.passes.private_run import changed_functions
-from apass.adapters.llvm.passes.table import LEFT_OUT, PassEntry, function_passes, module_passes
-from apass.core.context import PassContext, waiting_for
-from apass.core.executor import in_executor
+from apass.adapters.llvm.catalogue import LEVELS, Level, ParameterEntry, PassEntry
+from apass.adapters.llvm.module import Module
+from apass.adapters.llvm.opt import Engine, Opt, default_engine, find_opt
+from apass.adapters.llvm.passes.llvmlite_passes import PIPELINES, LibraryEntry, library_passes
+from apass.adapters.llvm.passes.opt_passes import OptManager, OptPass, OptPipeline
+from apass.adapters.llvm.passes.opt_runs import Element
+from apass.adapters.programs import OPT, TIME_LIMIT
+from apass.core.outside import Outside, reviewed
+from apass.core.pass_factories import add_alias
 from apass.core.pass_info import PassInfo
-from apass.errors import AdapterError
-from apass.passes.base import ModulePass, Pass
-from apass.passes.function_pass import FunctionPass
-from apass.passes.registry import get_pass, provide_pass
+from apass.errors import MissingExtraError, PassDefinitionError
+from apass.passes.base import Pass
+from apass.passes.registry import provide_pass
 
-__all__ = [
-    "LEFT_OUT",
-    "PIPELINES",
-    "DefaultPipeline",
-    "LLVMFunctionPass",
-    "LLVMModulePass",
-    "PassEntry",
-    "VerifierPass",
-]
-
-R = TypeVar("R")
+__all__ = ["MANAGERS", "PREFIX", "identifier_of", "levels_of", "managers_of"]
 
 PREFIX: Final = "llvm."
 """The prefix of the names of these passes."""
 
-PIPELINES: Final[Mapping[str, tuple[int, str]]] = {
-    "O0": (0, ""),
-    "O1": (1, ""),
-    "O2": (2, ""),
-    "O3": (3, ""),
-    "Os": (2, "optsize"),
-    "Oz": (2, "minsize optsize"),
+_LOOPS: Final = ("loop", "loop-mssa")
+MANAGERS: Final[Mapping[str, tuple[Level, tuple[str, ...], tuple[str, ...]]]] = {
+    "module": ("module", (), ()),
+    "coro-cond": ("module", (), ()),
+    "cgscc": ("cgscc", (), ()),
+    "devirt": ("cgscc", ("cgscc",), ()),
+    "function": ("function", (), ("eager-inv", "no-rerun")),
+    "loop": ("loop", ("function",), ()),
+    "loop-mssa": ("loop", ("function",), ()),
+    "machine-function": ("machine-function", ("function",), ()),
 }
-"""The level of each pipeline of LLVM, and the attributes that functions get first."""
-
-MAX_LEVEL: Final = 3
-"""The highest level of LLVM."""
-
-_THREADS: RunVar[CapacityLimiter] = RunVar("apass_llvm_threads")
-
-_Add = Callable[[Any, Any], Any]
-
-
-def _add(method: str, options: Mapping[str, Any], create: Callable[[], Any], _builder: Any) -> Any:
-    manager = create()
-    getattr(manager, method)(**options)
-    return manager
-
-
-def _default_pipeline(_create: Any, builder: Any) -> Any:
-    return builder.getModulePassManager()
-
-
-def _simplification_pipeline(_create: Any, builder: Any) -> Any:
-    return builder.getFunctionPassManager()
-
-
-class LLVMFunctionPass(FunctionPass[Module, Function]):
-    """A pass of LLVM over one function.
-
-    It runs on a private module with the function and what it uses, and the result is inserted into the module. The
-    pass runs on the whole module instead if that is the only way to get LLVM's result: if the module has a construct
-    of `Skeleton.is_divisible`, or if the pass changes something outside of functions, such as the alignment of a
-    variable. If nothing looks at single functions, and no executor runs them at once, a pass that is `in_order` also
-    runs on the whole module: LLVM then reads and prints it once.
-
-    Parameters:
-        info: level and name of the pass.
-        add: returns the pass manager.
-        level: the level of optimization for speed.
-        tuning: values of the tuning options.
-        in_order: whether functions see what the pass found out about earlier functions, such as the range of results.
-            It is then written in the headers of these functions.
-
-    """
-
-    cacheable: bool | Literal["module"] = True
-    version: str = VERSION
-    native: bool = True
-
-    def __init__(
-        self, info: PassInfo, add: _Add, level: int = 2, tuning: Mapping[str, Any] | None = None, in_order: bool = True
-    ) -> None:
-        self.info = info
-        self._add, self._level, self._tuning, self._in_order = add, level, tuning or {}, in_order
-
-    def transform_function(self, func: Function, mod: Module, ctx: PassContext) -> Function:
-        """Run the pass on a private module with the function and its neighbours.
-
-        LLVM reads and prints several functions faster together. The results of the others are kept for their bodies.
-        """
-        if not self._in_order:
-            # In a group, LLVM would write into headers that the next functions of the group use.
-            return self._run_on([func])[0]
-        results = mod.results_of(self)
-        if func.token not in results.changed:
-            names = results.expected
-            group = [mod.functions[name] for name in names] if func.name in names else mod.group_of(func)
-            group = [one for one in group if one is func or not ADAPTER.skips(one)]
-            changed = self._run_on(group)
-            if len(group) > 1 and any(one.outside for one in changed):
-                # Find out which function it was.
-                changed = [result for one in group for result in self._run_on([one])]
-            results.changed.update((old.token, (old, new)) for old, new in zip(group, changed, strict=True))
-        old, new = results.changed[func.token]
-        # An instrument may have replaced the function.
-        return new if old is func else self._run_on([func])[0]
-
-    def expect_functions(self, names: Sequence[str], mod: Module, ctx: PassContext) -> None:
-        """Note the functions that LLVM is to read and print together."""
-        mod.results_of(self).expected = tuple(names)
-
-    def _run_on(self, funcs: Sequence[Function], also: Iterable[str] = ()) -> list[Function]:
-        names = [func.name for func in funcs]
-        run = partial(run_on_functions, names=names, add=self._add, level=self._level, tuning=self._tuning)
-        return changed_functions(funcs, run, also, in_order=self._in_order)
-
-    async def transform(self, mod: Module, ctx: PassContext) -> Module:
-        """Run the pass on each function, or on the module.
-
-        Raises:
-            AdapterError: if `mod` is not an LLVM module.
-
-        """
-        _check_module(self.info, mod)
-        names = ADAPTER.select(mod, "function")[0]
-        if not names:
-            return mod
-        run_on_all = partial(self._run_on_all, mod, names)
-        if mod.skeleton.is_divisible:
-            if self._in_order and self._executor(ctx) is None and not self.is_observed():
-                # Any error: each function then runs alone, and the one that fails raises its own.
-                with suppress(Exception):
-                    return await _in_thread(mod, run_on_all, ctx)
-            result = await super().transform(mod, ctx)
-            if result.outside:
-                result = await _in_thread(mod, partial(self._run_in_order, mod, result, names), ctx)
-            return result
-        return await _in_thread(mod, run_on_all, ctx)
-
-    def _run_on_all(self, mod: Module, names: list[str]) -> Module:
-        text = run_on_functions(mod.text, names, self._add, self._level, self._tuning)
-        return mod if text == mod.text else Module.of_printed(text)
-
-    def _run_in_order(self, mod: Module, result: Module, names: list[str]) -> Module:
-        """Return the module after a pass that changed something outside of functions.
-
-        LLVM runs a pass on one function after the other, so later functions see the change. The pass runs again on
-        those that use what changed.
-        """
-        if any(line == "" for changes in result.outside.values() for line in changes.values()):
-            return self._run_on_all(mod, names)
-        also = {token for changes in result.outside.values() for token in changes}
-        # The result has the numbers of all functions, but also the headers that later functions got.
-        skeleton, changed = result.skeleton.with_lines(mod.skeleton.functions), set[str]()
-        updates: dict[str, Function] = {}
-        for name in names:
-            func = mod.functions[name]
-            if func.token in result.outside or not changed.isdisjoint(func.entries):
-                (new,) = self._run_on([replace(func, skeleton=skeleton)], also)
-                updates[name] = replace(new, outside={})
-                if "" in new.outside.values():
-                    return self._run_on_all(mod, names)
-                if new.outside:
-                    changed.update(new.outside)
-                    skeleton = skeleton.with_lines(new.outside)
-        return Module(skeleton, result.definitions).with_functions(updates)
-
-
-class LLVMModulePass(ModulePass[Module]):
-    """A pass or a pipeline of LLVM over a module.
-
-    It runs in a worker thread unless the module is small. LLVM has one lock for all threads, so passes of several
-    modules run one after the other; use processes to run them at once.
-
-    Parameters:
-        info: level and name of the pass.
-        add: returns the pass manager.
-        level: the level of optimization for speed.
-        tuning: values of the tuning options.
-        attributes: attributes that functions get first.
-
-    """
-
-    cacheable: bool | Literal["module"] = True
-    version: str = VERSION
-    native: bool = True
-
-    def __init__(
-        self, info: PassInfo, add: _Add, level: int = 2, tuning: Mapping[str, Any] | None = None, attributes: str = ""
-    ) -> None:
-        self.info = info
-        self._add, self._level, self._tuning, self._attributes = add, level, tuning or {}, attributes
-
-    def transform_module(self, mod: Module, ctx: PassContext) -> Module | Awaitable[Module]:
-        """Run the pass.
-
-        Raises:
-            AdapterError: if `mod` is not an LLVM module, or LLVM has no target for it.
-            VerifyError: if `mod` is invalid.
-
-        """
-        _check_module(self.info, mod)
-        return _in_thread(mod, partial(self._run, mod), ctx)
-
-    def _run(self, mod: Module) -> Module:
-        before, after = run_on_module(mod.raw_text, self._add, self._level, self._tuning, self._attributes.split())
-        return mod if after == before else Module.of_printed(after)
-
-
-class DefaultPipeline(ModulePass[Module]):
-    """Runs the pipeline of LLVM for the level of the context, the option `-O`.
-
-    Levels above 3 run `llvm.O3`.
-    """
-
-    info: PassInfo = PassInfo(0, f"{PREFIX}Default")
-
-    async def transform_module(self, mod: Module, ctx: PassContext) -> Module:
-        """Run the pipeline as a pass of its own."""
-        pipeline: Pass[Module] = get_pass(f"{PREFIX}O{min(ctx.opt_level, MAX_LEVEL)}")
-        return await pipeline(mod)
-
-
-class VerifierPass(ModulePass[Module]):
-    """Check a module with LLVM's verifier; an invalid one raises VerifyError."""
-
-    def __init__(self, info: PassInfo) -> None:
-        self.info = info
-
-    def transform_module(self, mod: Module, ctx: PassContext) -> Module | Awaitable[Module]:
-        """Check the module and return it."""
-        _check_module(self.info, mod)
-
-        def check() -> Module:
-            ADAPTER.verify(mod)
-            return mod
-
-        return _in_thread(mod, check, ctx)
-
-
-def _check_module(info: PassInfo, mod: object) -> None:
-    if isinstance(mod, Module):
-        return
-    kind = f"{type(mod).__module__}.{type(mod).__qualname__}"
-    hint = "; use apass.adapters.llvm.Module.from_llvm(mod)" if kind.startswith("llvmlite.") else ""
-    raise AdapterError(f"pass {info.name!r} needs an apass.adapters.llvm.Module, got {kind}{hint}")
-
-
-async def _in_thread(mod: Module, work: Callable[[], R], ctx: PassContext) -> R:
-    """Call `work`, in a thread unless the module is small, or this is an executor."""
-    if in_executor() or ADAPTER.is_small(mod):
-        return work()
-
-    def timed() -> R:
-        start = perf_counter()
-        try:
-            return work()
-        finally:
-            ctx.report_work(f"thread {get_native_id()}", start, perf_counter())
-
-    with waiting_for("its worker thread"):
-        return await to_thread.run_sync(timed, limiter=_threads())
-
-
-def _threads() -> CapacityLimiter:
-    """Return the thread limiter of this event loop, which allows one thread."""
-    # llvmlite has one lock, so a second thread would only wait for it.
-    try:
-        return _THREADS.get()
-    except LookupError:
-        _THREADS.set(CapacityLimiter(1))
-        return _THREADS.get()
-
-
-def _option(name: str, kind: type) -> inspect.Parameter:
-    optional: Any = kind | None
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=optional)
-
-
-_TUNING: Final = tuple(_option(name, kind) for name, kind in TUNING.items())
-
-
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def _provide_function_pass(entry: PassEntry) -> None:
-    info = PassInfo(0, f"{PREFIX}{entry.name}")
-    defaults = {one.name: one.default for one in entry.options}
-
-    def factory(**options: Any) -> LLVMFunctionPass:
-        return LLVMFunctionPass(info, partial(_add, entry.method, {**defaults, **options}))
-
-    provide_pass(info.name, options=entry.options, doc=_doc(entry, "each function"))(factory)
-
-
-def _provide_module_pass(entry: PassEntry) -> None:
-    info = PassInfo(0, f"{PREFIX}{entry.name}")
-    defaults = {one.name: one.default for one in entry.options}
-
-    def factory(**options: Any) -> LLVMModulePass:
-        return LLVMModulePass(info, partial(_add, entry.method, {**defaults, **options}))
-
-    provide_pass(info.name, options=entry.options, doc=_doc(entry, "a module"))(factory)
-
-
-def _provide_pipeline(name: str, level: int, attributes: str) -> None:
+"""The managers of `opt`: the level of each, the managers around it, and its flags.
+
+Source: LLVM's `PassBuilder.cpp`.
+"""
+
+_DIVISIBLE: Final = frozenset({"module", "function"})
+"""The managers whose passes may run one after the other on a module."""
+
+_EXPANDED: Final = frozenset({"default", "fatlto-pre-link", "lto", "lto-pre-link", "thinlto", "thinlto-pre-link"})
+"""The pipelines that `opt` prints in parts."""
+
+_RESERVED: Final = frozenset({"passes", "extensions", "engine", "time_limit", "analysis", "params"})
+"""Names that a parameter of `opt` cannot have here; they get an underscore at the end."""
+
+_FILES: Final = frozenset({"profile-filename"})
+"""The parameters that name files."""
+
+_DOCS: Final[Mapping[str, str]] = {
+    "module": "Run passes on a module.",
+    "cgscc": "Run passes on each strongly connected component of the call graph.",
+    "devirt": "Run passes on components again, at most `times` times, while calls become direct.",
+    "function": "Run passes on each function.",
+    "loop": "Run passes on each loop.",
+    "loop-mssa": "Run passes on each loop, with MemorySSA.",
+    "coro-cond": "Run passes if the module has coroutines.",
+    "machine-function": "Run passes on each machine function.",
+}
+
+# Type checkers reject types that are made at run time.
+_LITERAL: Final[Any] = Literal
+_OPTIONAL: Final[Any] = Optional
+
+
+def identifier_of(name: str) -> str:
+    """Return the name of a parameter of `opt` as a name in Python."""
+    key = name.replace("-", "_")
+    return f"{key}_" if keyword.iskeyword(key) or key in _RESERVED else key
+
+
+def _option(name: str, tp: Any, default: Any = None) -> inspect.Parameter:
+    annotation = _OPTIONAL[tp] if default is None else tp
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _parameter_option(parameter: ParameterEntry) -> inspect.Parameter:
+    """Return the option for a parameter; None is the default of `opt`."""
+    kinds: dict[str, Any] = {"flag": bool, "switch": bool, "int": int, "str": str, "list": list[str]}
+    tp = _LITERAL[parameter.choices] if parameter.kind == "level" else kinds[parameter.kind]
+    option = _option(identifier_of(parameter.name), tp)
+    return reviewed(option, {option.name: Outside.FILES if parameter.name in _FILES else None})
+
+
+def _options_of(entry: PassEntry) -> list[inspect.Parameter]:
+    options = [_parameter_option(parameter) for parameter in entry.parameters]
+    if entry.analyses:
+        names = tuple(dict.fromkeys(name for name, _ in entry.analyses))
+        options.insert(0, _option("analysis", _LITERAL[names]))
+    params = reviewed(_option("params", str, ""), {"params": Outside.UNKNOWN})
+    return [*options, params, _option("time_limit", float, TIME_LIMIT)]
+
+
+def parameters_text(entry: PassEntry, options: Mapping[str, Any]) -> str:
+    """Return the parameters of a pass in the syntax of `opt`: `<domtree>`, `<bonus-inst-threshold=2;keep-loops>`."""
+    parameters = {identifier_of(parameter.name): parameter for parameter in entry.parameters}
+    words: list[str] = []
+    for key, value in options.items():
+        parameter = parameters.get(key)
+        if parameter is None or value is None:
+            continue
+        match parameter.kind:
+            case "flag":
+                words += [parameter.name] if value else []
+            case "switch":
+                words.append(parameter.name if value else f"no-{parameter.name}")
+            case "level":
+                words.append(value)
+            case _:
+                values: Sequence[object] = value if isinstance(value, list) else [value]
+                words += [f"{parameter.name}={item}" for item in values]
+    if entry.name == "function-simplification" and not words:
+        # It has no default of its own.
+        words.append("O2")
+    words += [options["params"]] if options.get("params") else []
+    analysis = f"<{options['analysis']}>" if options.get("analysis") else ""
+    text = ";".join(words)
+    if set(text).intersection("(),"):
+        raise PassDefinitionError(f"a parameter of {PREFIX}{entry.name} has one of '(),': {text!r}")
+    return analysis + (f"<{text}>" if text else "")
+
+
+def levels_of(entry: PassEntry, analysis: str | None) -> tuple[Level, ...]:
+    """Return what a pass can run on, the outermost first."""
+    levels = [level for name, level in entry.analyses if name == analysis]
+    return tuple(level for level in LEVELS if level in (levels or entry.levels))
+
+
+def managers_of(entry: PassEntry, level: Level) -> tuple[str, ...]:
+    """Return the managers in which `opt` runs a pass in a pipeline for modules, the outermost first."""
+    if level == "loop":
+        return "function", entry.adaptor or "loop"
+    known: dict[Level, tuple[str, ...]] = {"module": (), "cgscc": ("cgscc",), "function": ("function",)}
+    return known.get(level, ("function", level))
+
+
+def _opt_pass(opt: Opt, entry: PassEntry, info: PassInfo, options: Mapping[str, Any]) -> Pass[Module]:
+    """Return the pass of `opt`."""
+    limit = options.get("time_limit", TIME_LIMIT)
+    analysis = options.get("analysis")
+    if entry.analyses and analysis is None and entry.name in ("invalidate", "require"):
+        raise PassDefinitionError(f"pass {info.name!r} needs an analysis, such as {entry.analyses[0][0]!r}")
+    levels = levels_of(entry, analysis)
+    element = Element(entry.name + parameters_text(entry, options), managers_of(entry, levels[0]), levels)
+    if entry.name in _EXPANDED:
+        return OptPipeline(opt, element, info, limit)
+    return OptPass(opt, element, info, limit)
+
+
+def _provide(name: str, entry: PassEntry | None, library: LibraryEntry | None) -> None:
+    """Register a pass that `opt` or llvmlite or both have."""
     info = PassInfo(0, f"{PREFIX}{name}")
+    of_opt = [] if entry is None else _options_of(entry)
+    known = {option.name for option in of_opt}
+    of_library = () if library is None else library.options
+    options = [*of_opt, *(option for option in of_library if option.name not in known), _option("engine", Engine)]
 
-    def factory(**options: Any) -> LLVMModulePass:
-        return LLVMModulePass(info, _default_pipeline, level, _given(options), attributes)
+    def factory(*, engine: Engine | None = None, **values: Any) -> Pass[Module]:
+        chosen = engine or default_engine()
+        if chosen == "opt":
+            opt = find_opt()
+            if opt is None:
+                OPT.find()
+                raise MissingExtraError(f"{OPT.variable} is 'llvmlite', so no pass runs in opt; unset it")
+            if entry is None:
+                raise PassDefinitionError(f"opt has no pass {name!r}; write {info.name}{{engine=llvmlite}}")
+            _check_options(values, known, of_library, "opt", info)
+            return _opt_pass(opt, entry, info, values)
+        if library is None:
+            raise MissingExtraError(f"llvmlite has no pass {name!r}, or is not installed: pip install 'apass[llvm]'")
+        _check_options(values, {option.name for option in of_library}, of_opt, "llvmlite", info)
+        return library.make(info, **{key: value for key, value in values.items() if value is not None})
 
-    first = f" Functions get the attributes `{attributes}` first." if attributes else ""
-    doc = f"Run the pipeline of LLVM for -{name} on a module.{first}\n\nOptions are those of llvmlite's tuning."
-    provide_pass(info.name, options=_TUNING, doc=doc)(factory)
+    doc = library.doc if library is not None and library.doc else f"Run the pass {name} of LLVM."
+    provide_pass(info.name, options=options, doc=f"{doc}\n\n{_where(entry, library)}")(factory)
+    if library is not None and library.class_name:
+        add_alias(f"{PREFIX}{library.class_name}", info.name)
 
 
-def _function_simplification(options: Mapping[str, Any]) -> LLVMFunctionPass:
-    level = options.get("level", 2)
-    if level not in (1, 2, 3):
-        raise AdapterError(f"the option level of llvm.FunctionSimplification must be 1, 2 or 3, got {level!r}")
-    tuning = _given({name: value for name, value in options.items() if name != "level"})
-    info = PassInfo(0, f"{PREFIX}FunctionSimplification")
-    return LLVMFunctionPass(info, _simplification_pipeline, level, tuning, in_order=False)
+def _where(entry: PassEntry | None, library: LibraryEntry | None) -> str:
+    if entry is None:
+        return "It runs in llvmlite."
+    return "It runs in opt." if library is None else "It runs in opt, or in llvmlite with `engine=llvmlite`."
 
 
-def _doc(entry: PassEntry, what: str) -> str:
-    return f"Run the pass {entry.name} of LLVM on {what}.\n\nIt is added by `{entry.method}` of llvmlite."
+def _check_options(
+    values: Mapping[str, Any], known: set[str], others: Sequence[inspect.Parameter], engine: str, info: PassInfo
+) -> None:
+    for key, value in values.items():
+        if key not in known and value is not None and any(option.name == key for option in others):
+            other = "llvmlite" if engine == "opt" else "opt"
+            raise PassDefinitionError(f"option {key!r} of {info.name} needs engine={other}, it runs in {engine}")
+
+
+def _provide_manager(opt: Opt, name: str) -> None:
+    info = PassInfo(0, f"{PREFIX}{name}")
+    level, around, flags = MANAGERS[name]
+    options = [_option(identifier_of(flag), bool, default=False) for flag in flags]
+    options += [_option("times", int)] if name == "devirt" else []
+    passes = inspect.Parameter("passes", inspect.Parameter.KEYWORD_ONLY, annotation=list[Pass[Any]])
+
+    def factory(*, passes: Sequence[Pass[Any]], times: int = 4, **values: bool) -> Pass[Module]:
+        words = [str(times)] if name == "devirt" else [flag for flag in flags if values.get(identifier_of(flag))]
+        element = Element(f"{name}<{';'.join(words)}>" if words else name, around, (level,))
+        return OptManager(opt, element, info, passes, is_divisible=name in _DIVISIBLE)
+
+    provide_pass(info.name, options=[passes, *options], doc=_DOCS[name])(factory)
 
 
 def _register_all() -> None:
-    for entry in function_passes().values():
-        _provide_function_pass(entry)
-    for entry in module_passes().values():
-        _provide_module_pass(entry)
-    for name, (level, attributes) in PIPELINES.items():
-        _provide_pipeline(name, level, attributes)
-    level_option = inspect.Parameter("level", inspect.Parameter.KEYWORD_ONLY, default=2, annotation=int)
-    doc = (
-        "Run LLVM's simplification pipeline on each function.\n\n"
-        "It is that of llvmlite's `PassBuilder.getFunctionPassManager`, for the level 1, 2 or 3. Each function sees "
-        "the input module, not what LLVM found out about other functions."
-    )
-
-    def simplification(**options: Any) -> LLVMFunctionPass:
-        return _function_simplification(options)
-
-    def verifier() -> VerifierPass:
-        return VerifierPass(PassInfo(0, f"{PREFIX}Verifier"))
-
-    provide_pass(f"{PREFIX}FunctionSimplification", options=[level_option, *_TUNING], doc=doc)(simplification)
-    doc = "Run `llvm.O0` to `llvm.O3`, by the level of the context (`-O` on the command line)."
-    provide_pass(f"{PREFIX}Default", doc=doc)(DefaultPipeline)
-    provide_pass(f"{PREFIX}Verifier", doc="Check a module with LLVM's verifier.")(verifier)
+    opt = find_opt()
+    library = library_passes()
+    entries = {} if opt is None else {entry.name: entry for entry in opt.catalogue.passes}
+    if not entries and not library:
+        default_engine()
+    for name in sorted({*entries, *library}):
+        _provide(name, entries.get(name), library.get(name))
+    if opt is not None:
+        for name in MANAGERS:
+            _provide_manager(opt, name)
+    for level in PIPELINES:
+        add_alias(f"{PREFIX}{level}", f"{PREFIX}default", level=level)
+    add_alias(f"{PREFIX}Default", f"{PREFIX}default")
 
 
 _register_all()

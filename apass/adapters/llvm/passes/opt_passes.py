@@ -1,0 +1,237 @@
+"""The passes of `opt`, run in processes."""
+
+import copy
+from collections.abc import Awaitable, Sequence
+from dataclasses import replace
+from typing import Final, Literal, Self
+
+from apass.adapters.llvm.catalogue import LEVELS
+from apass.adapters.llvm.module import Module
+from apass.adapters.llvm.opt import Opt
+from apass.adapters.llvm.passes.opt_runs import Element, check_module, run_elements
+from apass.adapters.programs import OPT, TIME_LIMIT
+from apass.core.context import PassContext, current_scope
+from apass.core.hooks import NO_HOOKS
+from apass.core.pass_info import PassInfo
+from apass.errors import AdapterError, PassDefinitionError
+from apass.passes.base import ModulePass, Pass, is_enabled
+from apass.passes.sequential import Sequential
+from apass.pipelines.parser import parse_pipeline
+
+__all__ = ["MAX_LEVEL", "OptManager", "OptPass", "OptPipeline"]
+
+MAX_LEVEL: Final = 3
+"""The highest level of LLVM."""
+
+_EMPTY: Final = "define void @f() {\n  ret void\n}\n"
+
+
+class OptPass(ModulePass[Module]):
+    """A pass of `opt`, run in a process.
+
+    - The input module is not changed. If the pass changes nothing, the result is the input module itself.
+    - Consecutive passes of a Sequential run in one process if no instrument or store is in force. Otherwise bitcode
+      with the order of uses is handed over, so that the result is the same.
+    - A cancellation, such as the end of a deadline, kills the process.
+    - An error that the pass reports raises AdapterError. A crash, and the end of the time limit, raise HelperError.
+    - A pass over functions leaves functions with the attribute `"SkipOptimization"` as they are.
+
+    Parameters:
+        opt: the program.
+        element: the pass in the pipeline of `opt`.
+        info: level and name of the pass.
+        time_limit: seconds that the process may take.
+
+    """
+
+    cacheable: bool | Literal["module"] = True
+    merges: bool = True
+
+    def __init__(self, opt: Opt, element: Element, info: PassInfo, time_limit: float = TIME_LIMIT) -> None:
+        self.info = info
+        self.version = opt.catalogue.version
+        self.opt = opt
+        """The program."""
+        self.element = element
+        """The pass in the pipeline of `opt`."""
+        self.time_limit = time_limit
+        """Seconds that the process may take."""
+
+    def native_text(self) -> str:
+        """Return the pass as it is written within its managers, without those that are disabled."""
+        return self.element.text
+
+    def elements(self) -> tuple[Element, ...]:
+        """Return what the process runs."""
+        return (replace(self.element, text=self.native_text()),)
+
+    def within(self, managers: tuple[str, ...]) -> Self:
+        """Return the pass in other managers."""
+        pass_ = copy.copy(self)
+        pass_.element = replace(self.element, managers=managers)
+        return pass_
+
+    def merged_with(self, following: Sequence[Pass[Module]]) -> "OptPass | None":
+        """Return a pass that runs all in one process.
+
+        None if a pass has an executor or another program.
+        """
+        passes: list[OptPass] = [self]
+        for pass_ in following:
+            if not isinstance(pass_, OptPass):
+                return None
+            passes.append(pass_)
+        if any(pass_.executor is not None or pass_.opt != self.opt for pass_ in passes):
+            return None
+        return _Merged(passes)
+
+    def transform_module(self, mod: Module, ctx: PassContext) -> Awaitable[Module]:
+        """Run `opt` on `mod`.
+
+        Raises:
+            AdapterError: if `mod` is not an LLVM module, or the pass fails.
+            HelperError: if `opt` crashes, or exceeds the time limit.
+
+        """
+        check_module(self.info, mod)
+        return run_elements(self.opt, self.elements(), mod, ctx, self.time_limit, self.info.name)
+
+
+class _Merged(OptPass):
+    """Consecutive passes in one process."""
+
+    def __init__(self, passes: Sequence[OptPass]) -> None:
+        name = ", ".join(pass_.info.name for pass_ in passes)
+        super().__init__(passes[0].opt, Element(name), PassInfo(0, name), sum(pass_.time_limit for pass_ in passes))
+        self._passes = passes
+
+    def elements(self) -> tuple[Element, ...]:
+        """Return the elements of all passes."""
+        return tuple(element for pass_ in self._passes for element in pass_.elements())
+
+
+class OptManager(OptPass):
+    """A manager of `opt` with the passes that it runs, such as `function(sroa,gvn)`.
+
+    If something looks in between, the passes of a manager that `is_divisible` run one after the other, each in a
+    manager of its own. This is the case for `function` and `module`. The others interleave their passes on parts of the
+    module, so they run as a whole.
+
+    Parameters:
+        opt, element, info, time_limit: those of `OptPass`; the element has no parentheses.
+        passes: the passes.
+        is_divisible: whether the passes may run one after the other on the module.
+
+    """
+
+    def __init__(
+        self,
+        opt: Opt,
+        element: Element,
+        info: PassInfo,
+        passes: Sequence[Pass[Module]],
+        time_limit: float = TIME_LIMIT,
+        *,
+        is_divisible: bool = False,
+    ) -> None:
+        super().__init__(opt, element, info, time_limit)
+        inner = [pass_ for pass_ in passes if isinstance(pass_, OptPass) and pass_.opt == opt]
+        if len(inner) != len(passes):
+            other = next(pass_ for pass_ in passes if pass_ not in inner)
+            raise PassDefinitionError(
+                f"{info.name} takes passes of {opt.path.name} only, got {other}; write it outside of {info.name}"
+            )
+        for pass_ in inner:
+            if max(map(LEVELS.index, pass_.element.levels)) < LEVELS.index(element.levels[0]):
+                what = pass_.element.levels[0]
+                raise PassDefinitionError(f"{pass_} runs on a {what}, so it cannot be within {info.name}")
+        self.passes = tuple(inner)
+        """The passes."""
+        self.is_divisible = is_divisible
+        """Whether the passes may run one after the other on the module."""
+
+    def children(self) -> Sequence[Pass[Module]]:
+        """Return the passes."""
+        return self.passes
+
+    def branches(self) -> Sequence[Sequence[Pass[Module]]]:
+        """Return the passes as the only branch, if they may run one after the other."""
+        return (self.parts(),) if self.is_divisible else ()
+
+    def parts(self) -> Sequence[Pass[Module]]:
+        """Return the passes, each in a manager of its own."""
+        head = self.element.text
+        managers = (*self.element.managers, *([] if head == "module" else [head]))
+        return [pass_.within(managers) for pass_ in self.passes]
+
+    def native_text(self) -> str:
+        """Return the manager with the passes that are not disabled."""
+        ctx = PassContext.current()
+        inner = [pass_.native_text() for pass_ in self.passes if is_enabled(pass_, ctx)]
+        return f"{self.element.text}({','.join(inner)})"
+
+    def transform_module(self, mod: Module, ctx: PassContext) -> Awaitable[Module]:
+        """Run the passes in one process, or one after the other if something looks in between.
+
+        Raises:
+            AdapterError: if `mod` is not an LLVM module, or a pass fails.
+            HelperError: if `opt` crashes, or exceeds the time limit.
+
+        """
+        check_module(self.info, mod)
+        if self.is_divisible and _is_observed():
+            return Sequential(self.parts(), name=self.info.name).transform(mod, ctx)
+        return super().transform_module(mod, ctx)
+
+    def own_cache_key(self, ctx: PassContext) -> str | None:
+        """Return the key with the passes."""
+        key = super().own_cache_key(ctx)
+        return None if key is None else f"{key}({self.native_text()})"
+
+
+class OptPipeline(OptPass):
+    """A pipeline that `opt` knows by name, such as `default<O2>`.
+
+    Without a level it is that of the context, at most 3. If something looks in between, its parts run one after the
+    other: those that `opt` prints for it.
+    """
+
+    def __init__(self, opt: Opt, element: Element, info: PassInfo, time_limit: float = TIME_LIMIT) -> None:
+        super().__init__(opt, element, info, time_limit)
+
+    def native_text(self) -> str:
+        """Return the pipeline with its level."""
+        name = self.element.text
+        return name if "<" in name else f"{name}<O{min(PassContext.current().opt_level, MAX_LEVEL)}>"
+
+    def branches(self) -> Sequence[Sequence[Pass[Module]]]:
+        """Return the parts as the only branch."""
+        arguments = [f"-passes={self.native_text()}", "-print-pipeline-passes", "-disable-output"]
+        status, text = OPT.output_of(self.opt.path, arguments, _EMPTY)
+        if status:
+            raise AdapterError(f"{self.opt.path.name} cannot print {self.native_text()}: {text.strip()}")
+        # The printed pipeline ends with a check that each process makes.
+        return (parse_pipeline(f"llvm:{text.strip().removesuffix(',verify')}").passes,)
+
+    def own_cache_key(self, ctx: PassContext) -> str | None:
+        """Return the key with the level."""
+        key = super().own_cache_key(ctx)
+        return None if key is None else f"{key}({self.native_text()})"
+
+    def transform_module(self, mod: Module, ctx: PassContext) -> Awaitable[Module]:
+        """Run the pipeline in one process, or its parts if something looks in between.
+
+        Raises:
+            AdapterError: if `mod` is not an LLVM module, or a pass fails.
+            HelperError: if `opt` crashes, or exceeds the time limit.
+
+        """
+        check_module(self.info, mod)
+        if _is_observed() or ctx.disabled_pass:
+            return Sequential(self.branches()[0], name=self.info.name).transform(mod, ctx)
+        return super().transform_module(mod, ctx)
+
+
+def _is_observed() -> bool:
+    """Return whether an instrument looks at the module between passes; a store keeps the result of a whole."""
+    return current_scope().state.hooks is not NO_HOOKS
