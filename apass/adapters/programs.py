@@ -72,7 +72,7 @@ _SEVERITY: Final = r"(?P<severity>error|warning|remark|note)"
 _PLACE: Final = r"(?P<file><stdin>|<unknown>|-|[^\s:][^:\n]*?)(?::(?P<line>\d+)(?::(?P<column>\d+))?)?"
 _DIAGNOSTICS: Final = (
     # `mlir-opt` writes the first form, `opt` the first with its own name before it, or the second one.
-    re.compile(rf"^(?:[\w.+-]*opt[\w.+-]*: )?{_PLACE}: {_SEVERITY}: (?P<text>.*)$"),
+    re.compile(rf"^(?:\S*opt[\w.+-]*: )?{_PLACE}: {_SEVERITY}: (?P<text>.*)$"),
     re.compile(rf"^{_SEVERITY}: {_PLACE}: (?P<text>.*)$"),
     re.compile(rf"^loc\(.*\): {_SEVERITY}: (?P<text>.*)$"),
 )

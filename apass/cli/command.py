@@ -138,7 +138,7 @@ class _Reader:
                     self._check_spelling(arg)
 
     def _translated(self, arg: str, rest: deque[str]) -> str:
-        """Return `--pipeline=llvm:TEXT` for `-passes=TEXT` of `opt`, and the like for `mlir-opt`."""
+        """Return `--pipeline=llvm:TEXT` for `-passes=TEXT`, and the like."""
         name, equals, value = arg.partition("=")
         language = _PIPELINE_FLAGS.get(name.removeprefix("-"), "")
         if not language or "--pipeline" not in self.flags or not (equals or rest):

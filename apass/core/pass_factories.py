@@ -103,21 +103,21 @@ def add_factory(
 
 
 def add_alias(alias: str, name: str, **options: object) -> None:
-    """Let texts name a pass of a plug-in in another way, such as by the class of its compiler.
+    """Let texts name a pass of a plug-in by a further name.
 
-    The pass has its own name everywhere else.
+    An example is the class of a pass in its compiler. The pass has its own name everywhere else.
 
     Parameters:
         alias: the further name.
         name: the name of the pass.
-        options: options that the further name stands for.
+        options: options that the further name implies.
 
     """
     _ALIASES[alias] = name, options
 
 
 def resolve_alias(name: str, allow: Collection[str] | None = None) -> tuple[str, Mapping[str, object]]:
-    """Return the name that a name stands for, and options; see `find_factory` for errors."""
+    """Return the name of the pass for an alias, and options; see `find_factory`."""
     if isinstance(name, str) and name not in _FACTORIES and name not in _PROVIDED and name not in _offers():
         _import_provider(name, allow)
         return _ALIASES.get(name, (name, {}))

@@ -226,7 +226,7 @@ class Recipe:
     parameters: Mapping[str, inspect.Parameter]
     """The named parameters of the factory."""
     preset: Mapping[str, object] = field(default_factory=dict[str, object])
-    """Options that the name stands for, such as the level of `llvm.O2`."""
+    """Options that an alias implies, such as the level of `llvm.O2`."""
 
     @property
     def options(self) -> Mapping[str, inspect.Parameter]:

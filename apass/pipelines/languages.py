@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from apass.errors import PassDefinitionError, PluginError
+from apass.errors import MissingExtraError, PassDefinitionError, PluginError
 from apass.loading.entry_points import plugins
 from apass.passes.base import Pass
 
@@ -93,14 +93,14 @@ def find_language(name: str) -> Language:
 
 
 def languages_of(suffixes: Sequence[str]) -> Iterator[tuple[str, Language]]:
-    """Iterate over the languages for files of some suffixes; without suffixes, over all.
+    """Iterate over the languages for files of some suffixes, or over all.
 
     Languages whose libraries are not installed are left out.
     """
     for name in language_names():
         try:
             language = find_language(name)
-        except ImportError:
+        except MissingExtraError:
             continue
         if not suffixes or any(suffix in language.suffixes for suffix in suffixes):
             yield name, language

@@ -101,7 +101,7 @@ def parse_pipeline(
 
 
 def _parse_any(text: str, builder: "_Builder", suffixes: Sequence[str]) -> Sequential[Any]:
-    """Return the passes of a text in the language of apass, or in one for files of some suffixes."""
+    """Return the passes of a text in the one language that can read it."""
     readings: dict[str, Sequential[Any]] = {}
     errors: dict[str, ApassError] = {}
     try:
@@ -133,9 +133,9 @@ def _parse_any(text: str, builder: "_Builder", suffixes: Sequence[str]) -> Seque
 
 
 def is_plain(text: str) -> bool:
-    """Return whether a text can be in the language of apass only, as far as its syntax shows.
+    """Return whether a text can be in the language of apass only.
 
-    No pass is looked up.
+    Its syntax decides: no pass is looked up.
     """
     if prefix_of(text)[0]:
         return False
@@ -147,7 +147,7 @@ def is_plain(text: str) -> bool:
 
 
 def _may_be_native(text: str) -> bool:
-    """Return whether a text has a name without the prefix that passes of compilers have here."""
+    """Return whether the first name of a text has no prefix."""
     return any("." not in name or "(" in text for name in _NAME.findall(text)[:1])
 
 

@@ -28,7 +28,7 @@ _BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[()]')
 
 
 def prefix_of(text: str) -> tuple[str, int]:
-    """Return the language that the beginning of a text names, and where the rest begins; "" for that of apass.
+    """Return the language before a text, or "", and the offset of the rest.
 
     >>> prefix_of("llvm:default<O2>")
     ('llvm', 5)
@@ -75,7 +75,7 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _native(text: str, match: re.Match[str]) -> tuple[str, int]:
-    """Return the kind and the end of a token that may begin a text of another language in parentheses."""
+    """Return the kind and the end of a token such as `llvm:(gvn)`."""
     if match[0].removesuffix(":") not in language_names():
         return "word", match.end()
     depth = 0
@@ -139,7 +139,7 @@ class Parser:
         return language.read_parameters(name.text, self.text, start, self.end)
 
     def options(self) -> list[Option]:
-        """Parse options in braces, separated by commas or, as in MLIR and xDSL, by white space."""
+        """Parse options in braces, separated by commas or white space."""
         opening, options = self.next, list[Option]()
         self.advance()
         while self.next.kind == "word":

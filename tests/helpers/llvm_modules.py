@@ -1,12 +1,17 @@
 """Modules of LLVM IR for tests, and what llvmlite makes of them by itself."""
 
+import subprocess
 from typing import Any
+
+import pytest
 
 import apass
 from apass.adapters.llvm import Module
 from apass.adapters.llvm.library import llvm, target_machine, without_predecessors
 from apass.adapters.llvm.passes.llvmlite_passes import OPT_TUNING, PIPELINES
 from apass.adapters.llvm.passes.table import PassEntry
+from apass.adapters.programs import OPT
+from apass.errors import MissingExtraError
 
 _LAYOUT = 'target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"\n'
 HEAD = _LAYOUT + 'target triple = "x86_64-unknown-linux-gnu"\n'
@@ -326,6 +331,25 @@ def by_itself(text: str, add: Any, level: int = 2, skipped: frozenset[str] = fro
         _add_attributes(ref, add)
         builder.getModulePassManager().run(ref, builder)
     return without_predecessors(str(ref))
+
+
+def by_opt_itself(text: str, passes: str) -> str | None:
+    """Return what `opt` prints for a module on its standard input; None if it fails."""
+    command = [str(OPT.find()), "-S", f"-passes={passes}", "-o", "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=120)
+    return None if done.returncode else done.stdout
+
+
+def _has_opt() -> bool:
+    try:
+        OPT.find()
+    except MissingExtraError:
+        return False
+    return True
+
+
+needs_opt = pytest.mark.skipif(not _has_opt(), reason="opt is not installed")
+"""Skips tests where there is no `opt`."""
 
 
 def prepared(text: str, pipeline: str) -> str:

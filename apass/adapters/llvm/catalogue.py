@@ -10,7 +10,7 @@ from apass.adapters.program_catalogues import kept_catalogue
 from apass.adapters.programs import OPT
 from apass.errors import AdapterError
 
-__all__ = ["LEVELS", "MARK", "Catalogue", "Level", "ParameterEntry", "PassEntry", "catalogue_of", "read_list"]
+__all__ = ["EMPTY", "LEVELS", "MARK", "Catalogue", "Level", "ParameterEntry", "PassEntry", "catalogue_of", "read_list"]
 
 Level = Literal["module", "cgscc", "function", "loop", "machine-function"]
 """What a pass runs on."""
@@ -34,7 +34,8 @@ MARK: Final = "no-op-module"
 _FORMAT: Final = 1
 """The version of cached catalogues; change it when their contents change."""
 
-_EMPTY: Final = "define void @f() {\n  ret void\n}\n"
+EMPTY: Final = "define void @f() {\n  ret void\n}\n"
+"""A module on which passes have nothing to do."""
 _SECTION: Final = re.compile(r"(?P<level>Module|CGSCC|Function|LoopNest|Loop|Machine function) passes(?P<rest>.*):$")
 _ANALYSES: Final = re.compile(r"(?P<level>Module|CGSCC|Function|Loop|Machine function) analyses.*:$")
 _NAME: Final = re.compile(r"(?P<name>[\w.-]+)(?P<brackets>(?:<.*>)?)$")
@@ -114,7 +115,7 @@ def _ask(program: Path, version: str) -> Catalogue:
 def _adaptor(program: Path, entry: PassEntry) -> str:
     """Return the manager of loops that `opt` chooses for a pass."""
     arguments = [f"-passes={entry.name}", "-print-pipeline-passes", "-disable-output"]
-    return "loop-mssa" if "loop-mssa(" in OPT.output_of(program, arguments, _EMPTY)[1] else "loop"
+    return "loop-mssa" if "loop-mssa(" in OPT.output_of(program, arguments, EMPTY)[1] else "loop"
 
 
 def read_list(text: str) -> Iterator[PassEntry]:

@@ -1,4 +1,4 @@
-"""The language of `opt -passes`, as elements of a pipeline of apass and back."""
+"""The language of `opt -passes`."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -44,7 +44,7 @@ class _Reader:
         return found
 
     def at(self, mark: str) -> bool:
-        """Return whether a mark follows; "" stands for the end."""
+        """Return whether a mark follows; "" is the end."""
         while self.position < self.end and self.text[self.position].isspace():
             self.position += 1
         return self.position >= self.end if not mark else self.text[self.position : self.end].startswith(mark)
@@ -99,8 +99,7 @@ class _Reader:
         """Return the managers around an element that is the first of several."""
         name = element.name.removeprefix(PREFIX)
         if name in MANAGERS:
-            level, around, _ = MANAGERS[name]
-            return around or managers_of(PassEntry("", ()), level)
+            return MANAGERS[name][1]
         entry = self.passes.get(name, PassEntry(name, ("module",)))
         analysis = next((str(option.value) for option in element.options if option.key == "analysis"), None)
         return managers_of(entry, levels_of(entry, analysis)[0])
@@ -116,7 +115,7 @@ def _option(key: str, position: int, value: object) -> Option:
 
 
 def _parameter(entry: PassEntry, word: str) -> tuple[str, str] | None:
-    """Return the name and the value of a parameter; None if the list of passes does not have it."""
+    """Return the name and the value of a parameter; None if it is unknown."""
     kinds = {parameter.name: parameter.kind for parameter in entry.parameters}
     name, equals, value = word.partition("=")
     if equals:

@@ -33,7 +33,7 @@ __all__ = [
 
 
 class _Missing:
-    """Stands for the library if it is not installed: each use raises MissingExtraError."""
+    """The library that is not installed: each use raises MissingExtraError."""
 
     def __init__(self, reason: str) -> None:
         self._reason = reason

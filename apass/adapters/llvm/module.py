@@ -198,9 +198,10 @@ class Module:
 
     @classmethod
     def unread(cls, data: bytes, source: str = "") -> "Module":
-        """Return the module in the contents of a file, text or bitcode, that `opt` reads later.
+        """Return the module in the contents of a file, which `opt` reads later.
 
-        The first pass, or whatever needs a part of the module, raises AdapterError for contents that are no module.
+        They are text or bitcode. The first pass, or whatever needs a part of the module, raises AdapterError for
+        contents that are no module.
         """
         mod = cls.__new__(cls)
         vars(mod).update(contents=data, source=source)
@@ -249,8 +250,8 @@ class Module:
     @cached_property
     def text(self) -> str:
         """The text, as LLVM prints it."""
-        contents: bytes = vars(self).get("contents", b"")
-        if not contents:
+        contents: bytes | None = vars(self).get("contents")
+        if contents is None:
             return _printed(self.saved_text, verified=False)
         return Module.of_opt(printed_by_opt(_program(), contents, self.source), source=self.source).text
 
@@ -276,7 +277,11 @@ class Module:
     @property
     def data(self) -> bytes:
         """What `opt` reads: bitcode or text."""
-        return vars(self).get("contents") or self.raw_text.encode("utf-8", "surrogateescape")
+        contents: bytes | None = vars(self).get("contents")
+        # Some programs write no bitcode beside the text.
+        if contents is None or (self.is_printed and not contents):
+            return self.raw_text.encode("utf-8", "surrogateescape")
+        return contents
 
     @property
     def raw_text(self) -> str:
@@ -289,8 +294,8 @@ class Module:
     @property
     def countable_text(self) -> str:
         """A text with the same instructions, which LLVM need not have printed."""
-        contents: bytes = vars(self).get("contents", b"")
-        if contents and not self.is_printed and not contents.startswith(MAGIC):
+        contents: bytes | None = vars(self).get("contents")
+        if contents is not None and not self.is_printed and not contents.startswith(MAGIC):
             return contents.decode("utf-8", "surrogateescape")
         return self.raw_text
 
@@ -348,15 +353,16 @@ class Module:
         """Return the number of functions."""
         return f"<LLVM module with {len(self.definitions)} functions>"
 
-    def __getstate__(self) -> tuple[str, dict[str, Mapping[str, str]], bytes, str]:
+    def __getstate__(self) -> tuple[str, dict[str, Mapping[str, str]], bytes | None, str]:
         """Return the text and the contents, for pickle."""
-        text = vars(self).get("text", "") if "contents" in vars(self) else self.saved_text
-        return text, dict(self.outside), vars(self).get("contents", b""), self.source
+        contents: bytes | None = vars(self).get("contents")
+        text = self.saved_text if contents is None else vars(self).get("text", "")
+        return text, dict(self.outside), contents, self.source
 
-    def __setstate__(self, state: tuple[str, dict[str, Mapping[str, str]], bytes, str]) -> None:
+    def __setstate__(self, state: tuple[str, dict[str, Mapping[str, str]], bytes | None, str]) -> None:
         """Restore the module."""
         text, outside, contents, source = state
-        if contents or source:
+        if contents is not None:
             vars(self).update(contents=contents, source=source, **({"text": text} if text else {}))
         else:
             vars(self).update(vars(Module.restored(text, outside)))

@@ -2,7 +2,7 @@
 
 from apass.adapters.mlir.adapter import ADAPTER, MLIRAdapter, module_from_bytes, module_to_bytecode
 from apass.adapters.mlir.module import MLIRFunction, MLIRModule
-from apass.adapters.mlir.pipelines import parse_mlir_pipeline, read_mlir_reproducer
+from apass.adapters.mlir.reproducers import read_mlir_reproducer
 
 __all__ = [
     "ADAPTER",
@@ -11,6 +11,5 @@ __all__ = [
     "MLIRModule",
     "module_from_bytes",
     "module_to_bytecode",
-    "parse_mlir_pipeline",
     "read_mlir_reproducer",
 ]

@@ -5,23 +5,25 @@ import keyword
 import re
 from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Optional, cast
+from typing import Any, Final, Literal, Optional, cast
 
 from apass.adapters.mlir.catalogue import Catalogue, OptionEntry, PassEntry, catalogue_of
 from apass.adapters.mlir.module import MLIRModule
-from apass.adapters.mlir.pipelines import PREFIX, RunReproducer, has_balanced_braces, parse_mlir_pipeline
+from apass.adapters.mlir.reproducers import RunReproducer
 from apass.adapters.mlir.reviews import PASSES, reviews_of
 from apass.adapters.mlir.running import NOTHING, Step, run_steps
 from apass.adapters.programs import MLIR_OPT, TIME_LIMIT
 from apass.core.context import PassContext
-from apass.core.outside import Outside, reviewed
+from apass.core.outside import reviewed
 from apass.core.pass_info import PassInfo
 from apass.errors import AdapterError, PassDefinitionError
 from apass.passes.base import ModulePass, Pass
 from apass.passes.registry import provide_pass
-from apass.passes.sequential import Sequential
 
-__all__ = ["MLIRPass"]
+__all__ = ["PREFIX", "MLIRPass"]
+
+PREFIX: Final = "mlir."
+"""The prefix of the names of the passes."""
 
 _ANCHOR: Final = re.compile(r"[\w.$-]+(/[\w.$-]+)*")
 
@@ -193,7 +195,7 @@ def _value_text(name: str, key: str, value: object) -> str:
         return str(value).lower()
     text = str(value)
     # `mlir-opt` counts braces, also those in quotes, to find the end of the options.
-    if not has_balanced_braces(text):
+    if not _has_balanced_braces(text):
         raise PassDefinitionError(f"option {key!r} of pass {name!r} has a brace without its other one: {text!r}")
     if all(char.isalnum() or char in "_.-+:/@" for char in text):
         return text
@@ -203,12 +205,14 @@ def _value_text(name: str, key: str, value: object) -> str:
     raise PassDefinitionError(f"option {key!r} of pass {name!r} contains both kinds of quotes: {text!r}")
 
 
-def _pipeline(text: Annotated[str, Outside.CODE]) -> Sequential[MLIRModule]:
-    """Run a pipeline in the syntax of `mlir-opt --pass-pipeline`.
-
-    Its passes are those of apass, so that instruments see each of them.
-    """
-    return parse_mlir_pipeline(text)
+def _has_balanced_braces(text: str) -> bool:
+    """Return whether each closing brace follows its opening one, and each is closed."""
+    depth = 0
+    for char in text:
+        depth += (char == "{") - (char == "}")
+        if depth < 0:
+            return False
+    return depth == 0
 
 
 def _register_all() -> None:
@@ -216,7 +220,6 @@ def _register_all() -> None:
     catalogue = catalogue_of(program)
     for entry in catalogue.passes:
         _register(program, catalogue, entry)
-    provide_pass(f"{PREFIX}Pipeline")(_pipeline)
     provide_pass(f"{PREFIX}Reproducer")(RunReproducer)
 
 

@@ -8,7 +8,7 @@ import typer
 
 from apass.batch.formats import check_format
 from apass.cli.command import Command
-from apass.cli.completion import complete_format
+from apass.cli.completion import complete_format, completes
 from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.options import with_options
 from apass.cli.planning import default_pipelines, pipeline_text, read_pipeline
@@ -18,6 +18,7 @@ from apass.cli.terminal import FormatOption, OutputFormat, echo, print_json
 from apass.cli.user_modules import LoadOption
 from apass.core.ir_plugin import file_suffix
 from apass.errors import InputError, MissingExtraError
+from apass.pipelines.languages import native_text
 from apass.pipelines.plan import plan as make_plan
 
 __all__ = ["app"]
@@ -51,6 +52,15 @@ def plan(
         ),
     ] = None,
     options: tuple[SelectionOptions],
+    language: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="LANGUAGE",
+            help="Print the pipeline in the language of a compiler instead: llvm, mlir or xdsl.",
+            autocompletion=completes("llvm", "mlir", "xdsl"),
+        ),
+    ] = None,
     output_format: FormatOption = OutputFormat.TEXT,
     _load: LoadOption = None,
 ) -> None:
@@ -61,13 +71,16 @@ def plan(
     """
     with errors_as_lines(), warnings_as_lines():
         for index, (name, text) in enumerate(_pipelines(model, source_format, pipeline)):
-            if output_format is OutputFormat.TEXT and name is not None:
+            if output_format is OutputFormat.TEXT and name is not None and language is None:
                 echo(("\n" if index else "") + f"{name}: {text}")
             if isinstance(text, MissingExtraError):
                 if output_format is OutputFormat.JSON:
                     print_json({"format": name, "pipeline": None, "plan": None, "error": str(text)})
                 continue
             passes = read_pipeline(text)
+            if language is not None:
+                echo(native_text(passes, language))
+                continue
             planned = make_plan(passes, make_context(options[0], [passes]))
             if output_format is OutputFormat.JSON:
                 print_json({"format": name, "pipeline": str(passes), "plan": planned.as_json(), "error": None})

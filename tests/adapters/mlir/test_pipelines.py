@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import apass
-from apass.adapters.mlir import ADAPTER, MLIRModule, parse_mlir_pipeline, read_mlir_reproducer
+from apass.adapters.mlir import ADAPTER, MLIRModule, read_mlir_reproducer
 from apass.adapters.programs import MLIR_OPT
 from tests.helpers.mlir_modules import CALLS, NEEDS_MLIR, RESOURCES
 
@@ -27,25 +27,26 @@ pytestmark = [NEEDS_MLIR, pytest.mark.process]
     ],
 )
 def test_pipeline_becomes_passes(text: str, expected: str) -> None:
-    assert expected in str(apass.Sequential(parse_mlir_pipeline(text).passes))
+    assert expected in str(apass.parse_pipeline(f"mlir:{text}"))
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("cse", r"must have the form builtin\.module\(\.\.\.\), got 'cse'"),
-        ("builtin.module(cse", r"expected ',' or '\)' at character 18"),
-        ("builtin.module(cse{a=1)", "expected '}' at character 23"),
-        ("builtin.module(cse))", "expected the end of the pipeline at character 19"),
-        ("builtin.module(,cse)", "expected the name of a pass or of an operation at character 15"),
+        ("func.func(cse)", r"must have the form builtin\.module\(\.\.\.\) \(at character 5"),
+        ("builtin.module(cse", r"expected ',' or '\)', got the end \(at character 23"),
+        ("builtin.module(cse{a=1)", r"expected '}', got the end \(at character 28"),
+        ("builtin.module(cse))", r"expected the end of the pipeline, got '\)' \(at character 24"),
+        ("builtin.module(,cse)", r"expected the name of a pass or of an operation, got ',' \(at character 20"),
+        ("builtin.module(builtin.module(cse))", r"builtin\.module cannot be within another one"),
         ("builtin.module(csee)", r"'mlir\.csee'; did you mean 'mlir\.cse'"),
         ("builtin.module(cse{a=1})", r"pass 'mlir\.cse' has no option 'a'"),
         ("builtin.module(canonicalize{max-iterations=x})", "option 'max-iterations' .* expected int, got 'x'"),
     ],
 )
 def test_wrong_pipeline_is_an_error(text: str, message: str) -> None:
-    with pytest.raises(apass.errors.PassDefinitionError, match=message):
-        parse_mlir_pipeline(text)
+    with pytest.raises(apass.errors.PipelineSyntaxError, match=message):
+        apass.parse_pipeline(f"mlir:{text}")
 
 
 def crash(folder: Path) -> str:

@@ -123,7 +123,7 @@ PIPELINES = [
 @pytest.mark.anyio
 async def test_results_equal_those_of_mlir_opt(source: str, text: str, anyio_backend: str) -> None:
     mod = MLIRModule(TEXTS[source]())
-    pipeline = apass.get_pass("mlir.Pipeline", text=text)
+    pipeline = apass.parse_pipeline(f"mlir:{text}")
     merged = await pipeline(mod)
     async with apass.PassContext(instruments=[apass.testing.RecordingInstrument()]):
         single = await pipeline(mod)

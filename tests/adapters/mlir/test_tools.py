@@ -124,7 +124,7 @@ def test_changed_outputs_are_not_written(model: Path, broken: str) -> None:
 
 
 def test_plan_and_passes_describe_the_passes(model: Path) -> None:
-    planned = command("plan", "-p", 'mlir.Pipeline{text="builtin.module(func.func(cse))"}')
+    planned = command("plan", "-p", "mlir:builtin.module(func.func(cse))")
     assert "mlir.cse{anchor=func.func}" in planned.output
     listed = command("passes", "mlir.affine-loop-til*")
     assert "tile_sizes: list[int] = []" in listed.output

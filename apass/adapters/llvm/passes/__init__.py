@@ -1,11 +1,11 @@
-"""The passes `llvm.*`: those that `opt` lists, and those of llvmlite, by LLVM's names."""
+"""The passes `llvm.*`: those that `opt` lists, and those of llvmlite."""
 
 import inspect
 import keyword
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, Optional
 
-from apass.adapters.llvm.catalogue import LEVELS, Level, ParameterEntry, PassEntry
+from apass.adapters.llvm.catalogue import EMPTY, LEVELS, Level, ParameterEntry, PassEntry
 from apass.adapters.llvm.module import Module
 from apass.adapters.llvm.opt import Engine, Opt, default_engine, find_opt
 from apass.adapters.llvm.passes.llvmlite_passes import PIPELINES, LibraryEntry, library_passes
@@ -97,7 +97,7 @@ def _options_of(entry: PassEntry) -> list[inspect.Parameter]:
 
 
 def parameters_text(entry: PassEntry, options: Mapping[str, Any]) -> str:
-    """Return the parameters of a pass in the syntax of `opt`: `<domtree>`, `<bonus-inst-threshold=2;keep-loops>`."""
+    """Return the parameters of a pass as `opt` reads them: `<max-iterations=2>`."""
     parameters = {identifier_of(parameter.name): parameter for parameter in entry.parameters}
     words: list[str] = []
     for key, value in options.items():
@@ -132,7 +132,7 @@ def levels_of(entry: PassEntry, analysis: str | None) -> tuple[Level, ...]:
 
 
 def managers_of(entry: PassEntry, level: Level) -> tuple[str, ...]:
-    """Return the managers in which `opt` runs a pass in a pipeline for modules, the outermost first."""
+    """Return the managers around a pass in a pipeline, the outermost first."""
     if level == "loop":
         return "function", entry.adaptor or "loop"
     known: dict[Level, tuple[str, ...]] = {"module": (), "cgscc": ("cgscc",), "function": ("function",)}
@@ -147,6 +147,11 @@ def _opt_pass(opt: Opt, entry: PassEntry, info: PassInfo, options: Mapping[str, 
         raise PassDefinitionError(f"pass {info.name!r} needs an analysis, such as {entry.analyses[0][0]!r}")
     levels = levels_of(entry, analysis)
     element = Element(entry.name + parameters_text(entry, options), managers_of(entry, levels[0]), levels)
+    if options.get("params"):
+        # The list of passes does not have these parameters, but `opt` may.
+        status, printed = OPT.output_of(opt.path, [f"-passes={element}", "-disable-output"], EMPTY)
+        if status:
+            raise PassDefinitionError(f"pass {info.name!r}: {printed.strip()}")
     if entry.name in _EXPANDED:
         return OptPipeline(opt, element, info, limit)
     return OptPass(opt, element, info, limit)

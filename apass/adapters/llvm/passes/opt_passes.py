@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from typing import Final, Literal, Self
 
-from apass.adapters.llvm.catalogue import LEVELS
+from apass.adapters.llvm.catalogue import EMPTY, LEVELS
 from apass.adapters.llvm.module import Module
 from apass.adapters.llvm.opt import Opt
 from apass.adapters.llvm.passes.opt_runs import Element, check_module, run_elements
@@ -22,8 +22,6 @@ __all__ = ["MAX_LEVEL", "OptManager", "OptPass", "OptPipeline"]
 
 MAX_LEVEL: Final = 3
 """The highest level of LLVM."""
-
-_EMPTY: Final = "define void @f() {\n  ret void\n}\n"
 
 
 class OptPass(ModulePass[Module]):
@@ -58,7 +56,7 @@ class OptPass(ModulePass[Module]):
         """Seconds that the process may take."""
 
     def native_text(self) -> str:
-        """Return the pass as it is written within its managers, without those that are disabled."""
+        """Return the text within its managers, without disabled passes."""
         return self.element.text
 
     def elements(self) -> tuple[Element, ...]:
@@ -171,7 +169,7 @@ class OptManager(OptPass):
         return f"{self.element.text}({','.join(inner)})"
 
     def transform_module(self, mod: Module, ctx: PassContext) -> Awaitable[Module]:
-        """Run the passes in one process, or one after the other if something looks in between.
+        """Run the passes in one process, or single ones if something looks in between.
 
         Raises:
             AdapterError: if `mod` is not an LLVM module, or a pass fails.
@@ -207,7 +205,7 @@ class OptPipeline(OptPass):
     def branches(self) -> Sequence[Sequence[Pass[Module]]]:
         """Return the parts as the only branch."""
         arguments = [f"-passes={self.native_text()}", "-print-pipeline-passes", "-disable-output"]
-        status, text = OPT.output_of(self.opt.path, arguments, _EMPTY)
+        status, text = OPT.output_of(self.opt.path, arguments, EMPTY)
         if status:
             raise AdapterError(f"{self.opt.path.name} cannot print {self.native_text()}: {text.strip()}")
         # The printed pipeline ends with a check that each process makes.
@@ -233,5 +231,5 @@ class OptPipeline(OptPass):
 
 
 def _is_observed() -> bool:
-    """Return whether an instrument looks at the module between passes; a store keeps the result of a whole."""
+    """Return whether an instrument looks at the module between passes."""
     return current_scope().state.hooks is not NO_HOOKS
