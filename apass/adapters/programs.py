@@ -17,6 +17,7 @@ import anyio
 
 from apass.concurrency.limits import usable_cores
 from apass.concurrency.processes.command import complete_process
+from apass.concurrency.run_locals import RunLocal
 from apass.core.context import PassContext
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel
 from apass.core.remarks import Remark
@@ -30,6 +31,7 @@ __all__ = [
     "OPT",
     "POOL",
     "PROCESSES",
+    "RUN_FLAGS",
     "TIME_LIMIT",
     "Answer",
     "Message",
@@ -54,6 +56,9 @@ PROCESSES: Final = usable_cores()
 
 _SECONDS: Final = 60.0
 """Time limit of each run that lists passes."""
+
+RUN_FLAGS: Final[RunLocal[tuple[str, ...]]] = RunLocal("run_flags", ())
+"""Options of each run of a pass, besides those of the environment."""
 
 _FOLDERS: Final = "/usr/lib", "/usr/local/lib", "/opt"
 """Folders with installations such as `llvm-22/bin`, which are not on the PATH."""
@@ -304,7 +309,9 @@ def _command(request: Request, output: Path) -> list[str]:
             # Without the order of uses, later passes may have another result.
             else ("-preserve-bc-uselistorder", f"-print-after={pass_}", f"-ir-dump-directory={folder}")
         )
-    extra = request.tool.extra_arguments()
+    tool = request.tool
+    flags = RUN_FLAGS.get() if request.program.name.startswith(tool.name) else ()
+    extra = (*tool.extra_arguments(), *flags)
     return [str(request.program), *extra, *request.arguments, *both, "-", "-o", str(output)]
 
 

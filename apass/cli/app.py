@@ -32,6 +32,11 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "debug": "Step through a pipeline in the terminal, and change modules on the way.",
             "stress": "Search for an order of the steps of concurrent bodies that changes the result.",
         },
+        "Use the command line of a compiler": {
+            "llvm-opt": "Run the command line of LLVM's opt, and show what its passes do.",
+            "mlir-opt": "Run the command line of mlir-opt, and show what its passes do.",
+            "xdsl-opt": "Run the command line of xdsl-opt, and show what its passes do.",
+        },
         "Use a server": {
             "serve": "Serve jobs over HTTP, until Ctrl-C or SIGTERM.",
             "submit": "Optimize models on a server, and write the results.",
@@ -50,7 +55,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
 def load_command(name: str) -> Any:
     """Import a command, and return it as typer's command or group."""
     with import_errors_as_lines():
-        module = import_module(f"apass.cli.commands.{name}")
+        module = import_module(f"apass.cli.commands.{name.replace('-', '_')}")
     return typer.main.get_command(module.app)
 
 

@@ -19,6 +19,7 @@ from xdsl.universe import Universe
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
 from xdsl.utils.lexer import Span
 
+from apass.concurrency.run_locals import RunLocal
 from apass.core.config import provide_config_option
 from apass.core.context import PassContext
 from apass.errors import AdapterError, VerifyError
@@ -48,6 +49,16 @@ RESOURCE_DIALECTS: Final = (Builtin, Test)
 """The dialects that keep large data, `dense_resource<...>`, outside of the operations."""
 
 
+CONTEXT: Final[RunLocal[Context | None]] = RunLocal("xdsl_context", None)
+"""The context of all passes of a run; None for one of its own for each pass."""
+
+VERIFY: Final[RunLocal[bool]] = RunLocal("xdsl_verify", True)
+"""Whether the results of passes are verified."""
+
+DIALECTS: Final[dict[str, Callable[[], Dialect]]] = {}
+"""The dialects of users, by name; see `register_dialect`."""
+
+
 def new_context(*, allow_unregistered: bool | None = None) -> Context:
     """Return a context with every dialect of the installation, none of them loaded.
 
@@ -57,10 +68,13 @@ def new_context(*, allow_unregistered: bool | None = None) -> Context:
         allow_unregistered: whether unknown dialects are accepted; None for the config option of the current context.
 
     """
+    given = CONTEXT.get()
+    if given is not None:
+        return given
     if allow_unregistered is None:
         allow_unregistered = PassContext.current().config[ALLOW_UNREGISTERED]
     context = Context(allow_unregistered)
-    for name, dialect in _dialects().items():
+    for name, dialect in {**_dialects(), **DIALECTS}.items():
         context.register_dialect(name, dialect)
     return context
 

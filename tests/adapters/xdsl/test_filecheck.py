@@ -1,6 +1,5 @@
-"""xDSL's own filecheck tests that run exactly one pipeline, through `apass opt`."""
+"""xDSL's own filecheck tests with one command, as `apass xdsl-opt` runs them."""
 
-import json
 import re
 import shlex
 import subprocess
@@ -19,91 +18,76 @@ from filecheck.finput import FInput
 from filecheck.matcher import Matcher
 from filecheck.options import parse_argv_options
 from filecheck.parser import Parser, pattern_for_opts
-from xdsl.utils.arg_spec import ParameterListType, parse_pipeline
 
-from apass.passes.registry import pass_options
 from tests.helpers.amounts import some
 from tests.helpers.command_line import apass
 from tests.helpers.kept_files import kept
 
 SAMPLES: Final = Path(__file__).parent / "samples"
 
-FLAGS: Final = {
-    "--split-input-file": ("--split-input-file",),
-    "--verify-diagnostics": ("--verify-diagnostics",),
-    "--parsing-diagnostics": ("--verify-diagnostics",),
-    "--allow-unregistered-dialect": ("--config", "xdsl.allow_unregistered_dialect=true"),
-    "--print-op-generic": ("--config", "xdsl.print_generic=true"),
-    "2>&1": (),
+
+SUBSTITUTIONS: Final = {
+    "XDSL_ROUNDTRIP": "xdsl-opt %s --print-op-generic --split-input-file | xdsl-opt --split-input-file | filecheck %s",
+    "XDSL_GENERIC_ROUNDTRIP": "xdsl-opt %s --print-op-generic --split-input-file | filecheck %s "
+    "--check-prefix=CHECK-GENERIC",
 }
-"""Options of `xdsl-opt`, and those of `apass opt`."""
+"""What xDSL's configuration of lit defines."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A file with one command."""
+    """A command of a file."""
 
     path: Path
-    arguments: Sequence[str]
-    """The arguments of `apass opt`."""
+    commands: Sequence[Sequence[str]]
+    """The command lines of `xdsl-opt`, each of which reads what the one before prints."""
     check: Sequence[str] | None
     """The arguments of `filecheck`; None if only the status counts."""
+    fails: bool
+    """Whether the last command must fail."""
+    merges_errors: bool
+    """Whether `filecheck` reads the errors as well."""
 
 
 def cases_in(folder: Path) -> Iterator[Case]:
-    """Iterate over the files whose only command runs passes, for `filecheck`."""
+    """Iterate over the commands of xDSL's tests that run `xdsl-opt` and `filecheck` alone."""
     for path in sorted(folder.rglob("*.mlir")):
-        runs = re.findall(r"RUN:\s*(.*)", path.read_text())
-        # A test below such a folder needs the program mlir-opt.
-        if len(runs) != 1 or "$XDSL" in runs[0] or "with-mlir" in path.parts:
-            continue
-        first, *rest = runs[0].split("|")
-        words = shlex.split(first.replace("%p", str(path.parent)))
-        if words[:1] != ["xdsl-opt"] or "-t" in words or not {"-p", "--passes"} & {*words} or len(rest) > 1:
-            continue
-        check = [word for word in shlex.split(rest[0])[1:] if word != "%s"] if rest else None
-        yield Case(path, list(arguments_of(path, words[1:])), check)
+        text = path.read_text()
+        # A test below such a folder, or with such a line, needs programs of MLIR. xDSL keeps resources for the process.
+        if (
+            "with-mlir" not in path.parts
+            and "REQUIRES" not in text
+            and "{-#" not in text
+            and "mlir-opt" not in text.replace("xdsl-opt", "")
+        ):
+            for line in re.findall(r"RUN:\s*(.*)", re.sub(r"\\\n\s*//\s*RUN:", "", text)):
+                yield from _case(path, line.strip())
 
 
-def arguments_of(path: Path, words: Sequence[str]) -> Iterator[str]:
-    """Translate the arguments of `xdsl-opt`."""
-    yield from ("opt", str(path), "-o", "-", "--quiet")
-    remaining = iter(words)
-    for word in remaining:
-        if word in ("-p", "--passes"):
-            yield from ("-p", pipeline_of(next(remaining)))
-        elif word != "%s":
-            yield from FLAGS[word]
-
-
-def pipeline_of(text: str) -> str:
-    """Translate a pipeline of xDSL."""
-    parts: list[str] = []
-    for spec in parse_pipeline(text):
-        types = {key: str(option.annotation) for key, option in pass_options(f"xdsl.{spec.name}").items()}
-        options = spec.normalize_parameter_names().parameters.items()
-        listed = ",".join(f"{key}={value_of(value, types[key])}" for key, value in options)
-        parts.append(f"xdsl.{spec.name}" + (f"{{{listed}}}" if listed else ""))
-    return ",".join(parts)
-
-
-def value_of(values: ParameterListType, tp: str) -> str:
-    """Return the text of an option."""
-    if not values:
-        return "true"
-    return json.dumps(list(values)) if "tuple" in tp else json.dumps(values[0])
+def _case(path: Path, line: str) -> Iterator[Case]:
+    line = SUBSTITUTIONS.get(line, line).replace("%p", str(path.parent)).replace("%S", str(path.parent))
+    stages = [shlex.split(stage.replace("%s", str(path))) for stage in line.split("|")]
+    check = stages.pop()[1:] if stages[-1][:1] == ["filecheck"] else None
+    fails = stages[0][:1] == ["not"]
+    commands = [stage[1:] if stage[:1] == ["not"] else stage for stage in stages]
+    if all(words[:1] == ["xdsl-opt"] and not {">", "<", "&&", "%t", "diff"} & {*words} for words in commands):
+        merges = "2>&1" in commands[-1]
+        plain = [[word for word in words[1:] if word != "2>&1"] for words in commands]
+        yield Case(path, plain, None if check is None else [word for word in check if word != str(path)], fails, merges)
 
 
 def failure_of(case: Case) -> str:
     """Run a test, and return why it fails; empty if it does not."""
-    result = apass(*case.arguments)
-    if result.exit_code:
-        return f"exit status {result.exit_code}: {result.stderr}"
+    printed = errors_printed = ""
+    for words in case.commands:
+        result = apass("xdsl-opt", *words, stdin=printed.encode())
+        if bool(result.exit_code) != case.fails and (case.fails or case.check is None or not case.merges_errors):
+            return f"exit status {result.exit_code}: {result.stderr}"
+        printed, errors_printed = result.stdout, result.stderr
     if case.check is None:
         return ""
     options = parse_argv_options(["filecheck", str(case.path), *case.check])
-    # Passes print to standard error, because standard output is that of the module.
-    output, errors = FInput("output", result.stderr + result.stdout), StringIO()
+    output, errors = FInput("output", (errors_printed if case.merges_errors else "") + printed), StringIO()
     with case.path.open() as file, redirect_stderr(errors):
         status = Matcher(options, output, Parser(options, file, *pattern_for_opts(options))).run()
     return errors.getvalue() or f"filecheck returned {status}" if status else ""
@@ -152,6 +136,6 @@ def test_failed_check_is_found(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore", "always::FutureWarning")
 def test_tests_of_xdsl_pass(filecheck_tests: Path) -> None:
     cases = list(cases_in(filecheck_tests))
-    assert len(cases) >= 170
-    failures = {case.path.name: failure for case in some(cases) if (failure := failure_of(case))}
+    assert len(cases) >= 470
+    failures = {(case.path.name, *case.commands[0]): failure for case in some(cases) if (failure := failure_of(case))}
     assert failures == {}

@@ -19,7 +19,7 @@ from apass.passes.base import Pass
 from apass.passes.registry import get_pass, provide_pass
 from apass.passes.sequential import Sequential
 
-__all__ = ["DEFAULT", "FUNCTION_PASSES", "XdslFunctionPass", "XdslPass", "wrap"]
+__all__ = ["DEFAULT", "FUNCTION_PASSES", "XdslFunctionPass", "XdslPass", "provide_xdsl_pass", "wrap"]
 
 DEFAULT: Final = ("canonicalize", "cse")
 """The passes of `xdsl.Default`."""
@@ -99,12 +99,11 @@ def _make(load: Callable[[], type[ModulePass]], **options: Any) -> Pass[ModuleOp
         raise PassDefinitionError(f"pass {PREFIX}{kind.name}: {error}") from error
 
 
-def _provide(passes: Mapping[str, Callable[[], type[ModulePass]]]) -> None:
-    for name, load in passes.items():
-        # A pass is imported when it is used: all of them take more than a second.
-        provide_pass(f"{PREFIX}{name}", options=partial(_options, load), doc=partial(_documentation, load))(
-            partial(_make, load)
-        )
+def provide_xdsl_pass(name: str, load: Callable[[], type[ModulePass]]) -> None:
+    """Register a pass of xDSL, which is imported when it is used."""
+    provide_pass(f"{PREFIX}{name}", options=partial(_options, load), doc=partial(_documentation, load))(
+        partial(_make, load)
+    )
 
 
 def _default() -> Sequential[ModuleOp]:
@@ -116,4 +115,6 @@ def _default() -> Sequential[ModuleOp]:
 
 
 provide_pass(f"{PREFIX}Default")(_default)
-_provide(Universe.get_multiverse().all_passes)
+for _name, _load in Universe.get_multiverse().all_passes.items():
+    # All of them take more than a second to import.
+    provide_xdsl_pass(_name, _load)

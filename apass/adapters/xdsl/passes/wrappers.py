@@ -23,7 +23,7 @@ from apass.adapters.xdsl.symbols import (
     module_of,
     replace_functions,
 )
-from apass.adapters.xdsl.text import full_message, new_context, verify_module
+from apass.adapters.xdsl.text import VERIFY, full_message, new_context, verify_module
 from apass.core.context import PassContext, yield_if_due
 from apass.core.pass_info import PassInfo
 from apass.errors import AdapterError
@@ -272,7 +272,8 @@ def _apply(library_pass: XdslModulePass, mod: ModuleOp, context: Context) -> Non
 
 def _verify(library_pass: XdslModulePass, op: Operation) -> None:
     """Raise VerifyError if the result of a pass, a module or a function, is invalid."""
-    verify_module(op, f"the result of pass {library_pass.name} of xDSL is invalid")
+    if VERIFY.get():
+        verify_module(op, f"the result of pass {library_pass.name} of xDSL is invalid")
 
 
 def _is_cacheable(library_pass: XdslModulePass) -> bool:

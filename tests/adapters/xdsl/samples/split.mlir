@@ -1,4 +1,4 @@
-// RUN: xdsl-opt -p convert-func-to-x86-func --split-input-file --verify-diagnostics %s | filecheck %s
+// RUN: xdsl-opt -p convert-func-to-x86-func --split-input-file --verify-diagnostics --parsing-diagnostics %s | filecheck %s
 
 func.func @narrow() {
   func.return
