@@ -60,6 +60,13 @@ class FunctionPass(BodyOptions, Pass[ModT], Generic[ModT, FuncT]):
         results together is faster. By default it does nothing.
         """
 
+    def runs_inline(self, mod: ModT) -> bool:
+        """Return whether the bodies run in the event loop, whatever the executor.
+
+        Override it if a call in a thread takes longer than the bodies on a small module. By default it returns False.
+        """
+        return False
+
     def is_observed(self) -> bool:
         """Return whether something looks at single functions.
 
@@ -89,7 +96,8 @@ class FunctionPass(BodyOptions, Pass[ModT], Generic[ModT, FuncT]):
     async def _run_bodies(self, batch: FunctionBatch, scope: PassScope, steps: StepHooks | None) -> Mapping[str, Any]:
         """Run the bodies of a batch, and return the new functions by name."""
         executor = None
-        if self.executor is not None or batch.ctx.executor is not None:
+        has_executor = self.executor is not None or batch.ctx.executor is not None
+        if has_executor and not self.runs_inline(batch.mod):
             executor = self._executor(batch.ctx)
         if executor is None:
             body: Body = self.transform_function

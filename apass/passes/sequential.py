@@ -96,16 +96,20 @@ class Sequential(Pass[ModT]):
         return (self.passes,)
 
     async def transform(self, mod: ModT, ctx: PassContext) -> ModT:
-        """Run the enabled passes in order, each after the passes that it requires."""
+        """Run the enabled passes in order."""
         scope = current_scope()
         if self._has_merging and scope.state.hooks is NO_HOOKS and scope.state.store is None:
             return await self._transform_merged(mod, ctx, scope)
+        return await self._run_each(self.passes, mod, ctx, scope)
+
+    async def _run_each(self, passes: Sequence[Pass[ModT]], mod: ModT, ctx: PassContext, scope: PassScope) -> ModT:
+        """Run the enabled passes in order, each after the passes that it requires."""
         # Without names, this loop needs no `is_enabled`. It reads attributes once, because it runs for every pass.
         selects_by_name = scope.records_passes
         scheduler, level = scope.state.scheduler, ctx.opt_level
         draft = (take_draft(self) or Draft()) if self.execution.changes_in_place else None
         with RunCursor(current_run()) as cursor:
-            for pass_ in self.passes:
+            for pass_ in passes:
                 info = pass_.info
                 if selects_by_name:
                     scope.record_pass(pass_)
@@ -132,24 +136,17 @@ class Sequential(Pass[ModT]):
 
     async def _transform_merged(self, mod: ModT, ctx: PassContext, scope: PassScope) -> ModT:
         """Run the enabled passes in order, and those that can be merged as one pass."""
-        enabled = _enabled(self.passes, ctx, scope)
-        for can_merge, group in groupby(enabled, key=_can_merge):
+        for can_merge, group in groupby(_enabled(self.passes, ctx, scope), key=_can_merge):
             members = list(group)
             leaves = list(_leaves(members, ctx, scope)) if can_merge else []
             merged = leaves[0].merged_with(leaves[1:]) if len(leaves) > 1 else None
             if merged is not None:
                 # Any error: the passes then run one by one, and the one that fails raises its own. No hook has seen it.
                 with suppress(Exception):
-                    mod = await self._part([merged]).transform(mod, ctx)
+                    mod = await self._run_each([merged], mod, ctx, scope)
                     continue
-            mod = await self._part(members).transform(mod, ctx)
+            mod = await self._run_each(members, mod, ctx, scope)
         return mod
-
-    def _part(self, passes: Sequence[Pass[ModT]]) -> "Sequential[ModT]":
-        """Return a Sequential of the same name that merges nothing."""
-        part = Sequential(passes, name=self.info.name)
-        part._has_merging = False
-        return part
 
     def cache_key(self, ctx: PassContext) -> str | None:
         """Return the keys of the passes that would run; None if one has no key."""
@@ -167,9 +164,11 @@ class Sequential(Pass[ModT]):
 
 
 def _enabled(passes: Sequence[Pass[ModT]], ctx: PassContext, scope: PassScope) -> Iterator[Pass[ModT]]:
+    selects_by_name = scope.records_passes
     for pass_ in passes:
-        scope.record_pass(pass_)
-        if is_enabled(pass_, ctx):
+        if selects_by_name:
+            scope.record_pass(pass_)
+        if is_enabled(pass_, ctx) if selects_by_name else pass_.info.opt_level <= ctx.opt_level:
             yield pass_
 
 

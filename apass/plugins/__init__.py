@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from apass.core.adapter import FunctionKind
     from apass.core.analysis_manager import AnalysisManager
     from apass.core.config import Config, provide_config_option
-    from apass.core.context import expect_pass_names, yield_if_due
+    from apass.core.context import expect_pass_names, is_yield_due, yield_if_due
     from apass.core.declarations import Caching, Contract, Execution
     from apass.core.displayed import Displayed
     from apass.core.executor import in_executor
@@ -52,7 +52,7 @@ else:
             "apass.runner.changes": ["can_merge_passes", "tentative_changes", "without_changes"],
             "apass.core.config": ["Config", "provide_config_option"],
             "apass.core.declarations": ["Caching", "Contract", "Execution"],
-            "apass.core.context": ["expect_pass_names", "yield_if_due"],
+            "apass.core.context": ["expect_pass_names", "is_yield_due", "yield_if_due"],
             "apass.core.displayed": ["Displayed"],
             "apass.passes.alternatives": ["Alternatives"],
             "apass.passes.draft": ["Draft", "offer_draft", "take_draft"],
@@ -114,6 +114,7 @@ __all__ = [
     "fingerprint_value",
     "imported_late",
     "in_executor",
+    "is_yield_due",
     "offer_draft",
     "prove_in_worker",
     "provide_config_option",

@@ -190,6 +190,18 @@ async def test_executor_of_the_pass_overrides_the_context() -> None:
     assert pids == [os.getpid(), os.getpid()]
 
 
+async def test_pass_may_keep_bodies_of_small_modules_inline() -> None:
+    class Where(FunctionPass[Module, Any], opt_level=0, executor="thread"):
+        def runs_inline(self, mod: Module) -> bool:
+            return len(mod) == 1
+
+        def transform_function(self, func: Any, mod: Module, ctx: PassContext) -> bool:
+            return threading.current_thread() is threading.main_thread()
+
+    assert await Where()({"a": 1}) == {"a": True}
+    assert await Where()({"a": 1, "b": 2}) == {"a": False, "b": False}
+
+
 async def test_async_body_runs_in_loop_despite_executor() -> None:
     async def Wait(func: int, mod: Module, ctx: PassContext) -> int:
         await checkpoint()

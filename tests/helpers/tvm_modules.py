@@ -15,7 +15,18 @@ import onnx
 from apass.adapters.tvm import IRModule, from_script
 from apass.adapters.tvm.library import tvm
 
-__all__ = ["HEAD", "ONNX_MODELS", "Pausing", "from_onnx", "light_models", "mixed", "shared", "skipped"]
+__all__ = [
+    "HEAD",
+    "ONNX_MODELS",
+    "Pausing",
+    "crowd",
+    "from_onnx",
+    "legalized",
+    "light_models",
+    "mixed",
+    "shared",
+    "skipped",
+]
 
 HEAD = "from tvm.script import ir as I\nfrom tvm.script import tirx as T\nfrom tvm.script import relax as R\n\n"
 
@@ -90,6 +101,30 @@ def skipped(mod: IRModule, *names: str) -> IRModule:
     for name in names:
         result.update_func(mod.get_global_var(name), mod[name].with_attr("SkipOptimization", True))
     return result
+
+
+def crowd(count: int) -> IRModule:
+    """Return a module with `count` functions of each kind; every third is skipped.
+
+    With 20 of them, it is not small.
+    """
+    functions: dict[str, Any] = {}
+    for index in range(count):
+        one = mixed()
+        if index % 3 == 0:
+            one = skipped(one, "main", "shift")
+        functions[f"main{index}"] = one["main"].with_attr("global_symbol", f"main{index}")
+        functions[f"shift{index}"] = one["shift"].with_attr("global_symbol", f"shift{index}")
+    return tvm.IRModule({tvm.ir.GlobalVar(name): func for name, func in functions.items()})
+
+
+def legalized(*, is_small: bool) -> IRModule:
+    """Return a module with Relax and TIR functions."""
+    mod = tvm.relax.transform.LegalizeOps()(shared())
+    for index in range(0 if is_small else 40):
+        func = tvm.relax.utils.copy_with_new_vars(mod["first"])
+        mod[f"first{index}"] = func.with_attr("global_symbol", f"first{index}")
+    return mod
 
 
 class Pausing:

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from math import prod
 from typing import Any, Final
 
 from apass.adapters.nodes import Node
@@ -27,6 +28,25 @@ __all__ = ["ADAPTER", "TVMAdapter", "from_script", "to_script"]
 SKIP: Final = "SkipOptimization"
 """The attribute of functions to skip. TVM 0.27 itself ignores it."""
 
+SMALL_NODES: Final = 256
+"""Maximum number of expressions and statements of a small module.
+
+For a module of this size, a pass in C++ takes about 1 ms, and at most 4 ms (`ToNonDataflow`).
+"""
+SMALL_ELEMENTS: Final = 2**18
+"""Maximum number of elements of the constants of a small module, which are compared in about 0.1 ms."""
+
+_STOP: Final = tvm_ffi.VisitInterrupt()
+_SKIP: Final = tvm_ffi.WalkResult.SKIP
+
+# `tvm_ffi.structural_walk` looks up the types in each call, which takes longer than to visit a small module.
+_walk: Final[Any] = tvm_ffi.get_global_func("ffi.StructuralWalk")
+_WALKED: Final = tuple(
+    kind.__tvm_ffi_type_info__.type_index
+    for kind in (tvm.ir.Type, tvm.ir.Var, tvm.ir.GenericConst, tvm.ir.Expr, tvm.tirx.Stmt)
+)
+"""The types of nodes that `is_small` visits; the first one that fits counts."""
+
 
 class TVMAdapter:
     """An IRAdapter for `tvm.IRModule`.
@@ -42,6 +62,26 @@ class TVMAdapter:
     """True: TVM counts references atomically, and its nodes are immutable."""
     suffix: str = ".relax"
     """The suffix of a file with the bytes that `dumps` returns."""
+
+    def is_small(self, mod: IRModule) -> bool:
+        """Return whether the module has few nodes, and few elements in its constants."""
+        nodes = elements = 0
+
+        def count(_node: object) -> Any:
+            nonlocal nodes
+            nodes += 1
+            return _STOP if nodes > SMALL_NODES else None
+
+        def skip(node: object) -> Any:
+            return count(node) or _SKIP
+
+        def add(constant: Any) -> Any:
+            nonlocal elements
+            elements += prod(getattr(constant.value, "shape", ()))
+            return _STOP if elements > SMALL_ELEMENTS else count(constant)
+
+        callbacks = zip(_WALKED, (skip, skip, add, count, count), strict=True)
+        return _walk(mod, list(callbacks), [], int(tvm_ffi.WalkOrder.PREORDER)) is None
 
     def functions(self, mod: IRModule) -> Iterator[tuple[str, BaseFunc]]:
         """Iterate over the Relax and TIR functions, by name.
@@ -107,11 +147,12 @@ class TVMAdapter:
             return False
         if not _is_module(a):
             return is_equal(a, b)
-        mine, others = dict(a.functions_items()), dict(b.functions_items())
-        if [var.name_hint for var in mine] != [var.name_hint for var in others]:
-            return False
+        mine, others = a.functions_items(), b.functions_items()
         # Passes keep most functions. To compare two modules compares all constants.
-        if all(func.same_as(other) for func, other in zip(mine.values(), others.values(), strict=True)):
+        if len(mine) == len(others) and all(
+            func.same_as(other) and var.name_hint == other_var.name_hint
+            for (var, func), (other_var, other) in zip(mine, others, strict=True)
+        ):
             return is_equal(a.attrs, b.attrs) and is_equal(a.global_infos, b.global_infos)
         return is_equal(a, b)
 

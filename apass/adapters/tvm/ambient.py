@@ -4,7 +4,7 @@ An example is `with tvm.target.Target("llvm"):`. TVM keeps them for each thread,
 What the thread of the event loop has when a pass starts is therefore entered in the worker thread as well.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -30,20 +30,20 @@ class Ambient:
     target: Any
     """The `tvm.target.Target`, or None."""
 
-    @property
-    def disabled(self) -> frozenset[str]:
-        """The passes that the context disables."""
-        return frozenset(map(str, self.context.disabled_pass))
+    disabled: frozenset[str]
+    """The passes that the context disables."""
+    required: frozenset[str]
+    """The passes that the context requires."""
+    config: Mapping[str, Any]
+    """The config of the context."""
 
-    @property
-    def required(self) -> frozenset[str]:
-        """The passes that the context requires."""
-        return frozenset(map(str, self.context.required_pass))
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """The config of the context."""
-        return dict(self.context.config)
+    @classmethod
+    def of_thread(cls) -> "Ambient":
+        """Return what this thread has."""
+        context = tvm.transform.PassContext.current()
+        disabled, required = (frozenset(map(str, names)) for names in (context.disabled_pass, context.required_pass))
+        target = tvm.target.Target.current(allow_none=True)
+        return cls(context, target, disabled, required, dict(context.config))
 
     def is_empty(self) -> bool:
         """Return whether passes run as without it."""
@@ -64,7 +64,7 @@ _CAPTURED: ContextVar[Ambient | None] = ContextVar("apass_tvm_ambient", default=
 
 def ambient() -> Ambient:
     """Return what was captured for this pass, or else what this thread has."""
-    return _CAPTURED.get() or Ambient(tvm.transform.PassContext.current(), tvm.target.Target.current(allow_none=True))
+    return _CAPTURED.get() or Ambient.of_thread()
 
 
 @contextmanager

@@ -11,8 +11,9 @@ from anyio import from_thread
 from apass.adapters.tvm.adapter import ADAPTER
 from apass.adapters.tvm.ambient import ambient, captured
 from apass.adapters.tvm.concurrency import is_concurrent, is_fatal, is_local
-from apass.adapters.tvm.execution import CONFIG_PREFIX, current_call, run_in_thread, run_plain
+from apass.adapters.tvm.execution import CONFIG_PREFIX, run_plain
 from apass.adapters.tvm.grouping import Step, part_of, run_steps
+from apass.adapters.tvm.inner_passes import current_call, run_whole_pass
 from apass.adapters.tvm.library import BaseFunc, IRModule, tvm, tvm_ffi
 from apass.core.adapter import FunctionKind
 from apass.core.context import PassContext, expect_pass_names
@@ -98,7 +99,7 @@ class TVMModulePass(_OfTVM, ModulePass[IRModule]):
 
         """
         check_module(self.info.name, mod)
-        return await run_in_thread(self.target, mod, ctx, exclusive=self.exclusive)
+        return await run_whole_pass(self.target, mod, ctx, exclusive=self.exclusive)
 
 
 class TVMIsolatedPass(TVMModulePass, init=False):
@@ -157,6 +158,10 @@ class TVMFunctionPass(_OfTVM, FunctionPass[IRModule, BaseFunc]):
                 with suppress(Exception):
                     return await run_steps([_step(self)], mod, ctx)
             return await super().transform(mod, ctx)
+
+    def runs_inline(self, mod: IRModule) -> bool:
+        """Return whether the module is small."""
+        return ADAPTER.is_small(mod)
 
     def transform_function(self, func: BaseFunc, mod: IRModule, ctx: PassContext) -> BaseFunc:
         """Run the pass on a module of `func`, and of what it may call.

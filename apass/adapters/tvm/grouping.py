@@ -4,6 +4,7 @@ If nothing looks at single functions or passes, this gives the same module with 
 module of one function, and a comparison of modules each take about as long as a small pass.
 """
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,10 +16,10 @@ import anyio
 from anyio.from_thread import check_cancelled
 
 from apass.adapters.tvm.adapter import ADAPTER
-from apass.adapters.tvm.execution import call, call_in_thread, free_cores
+from apass.adapters.tvm.execution import call, call_in_thread, free_cores, mirrored
 from apass.adapters.tvm.library import BaseFunc, IRModule, tvm
 from apass.core.adapter import FunctionKind
-from apass.core.context import PassContext
+from apass.core.context import PassContext, is_yield_due, yield_if_due
 
 __all__ = ["Step", "part_of", "run_steps"]
 
@@ -42,15 +43,21 @@ class Step:
 async def run_steps(steps: Sequence[Step], mod: IRModule, ctx: PassContext) -> IRModule:
     """Return the module after some passes, or `mod` if it is equal.
 
-    Consecutive passes on functions run in several threads, each with a part of the functions. A cancelled call waits
-    for the passes that run, and starts no others.
+    Passes on a small module run in the event loop. Other consecutive passes on functions run in several threads, each
+    with a part of the functions. A cancelled call waits for the passes that run, and starts no others.
 
     Raises:
         Exception: if a pass fails. The caller runs the passes one by one to find out where.
 
     """
-    result = mod
-    for kind, group in groupby(steps, key=attrgetter("kind")):
+    result, rest = mod, deque(steps)
+    # A small module takes less time than a call in a thread. Passes may enlarge it.
+    while rest and ADAPTER.is_small(result):
+        result = _run_slice(rest, result, ctx)
+        if not rest:
+            return mod if ADAPTER.equal(result, mod) else result
+        await yield_if_due()
+    for kind, group in groupby(rest, key=attrgetter("kind")):
         targets = [step.target for step in group]
         if kind is None:
             result = await call_in_thread(partial(_run_all, targets, result), ctx, exclusive=False)
@@ -74,6 +81,22 @@ def part_of(mod: IRModule, names: Sequence[str], kind: FunctionKind) -> IRModule
         parts[var] = mod[var]
     part = tvm.IRModule(parts, global_infos=mod.global_infos)
     return part.with_attrs(mod.attrs) if mod.attrs else part
+
+
+def _run_slice(rest: deque[Step], mod: IRModule, ctx: PassContext) -> IRModule:
+    """Return the module after the first passes of `rest`, which it removes.
+
+    They are as many as start before the time slice expires, and at least one.
+    """
+    # One look at the attributes takes as long as a tenth of a small pass, and no pass adds the mark.
+    may_skip = any(ADAPTER.skips(func) for _, func in ADAPTER.functions(mod))
+    with mirrored(ctx, []):
+        while rest:
+            mod = call(rest.popleft().target, mod, may_skip=may_skip)
+            # TVM's context belongs to the thread: it must be left before other tasks run.
+            if is_yield_due():
+                break
+    return mod
 
 
 async def _run_on_functions(targets: Sequence[Any], kind: FunctionKind, mod: IRModule, ctx: PassContext) -> IRModule:

@@ -14,7 +14,7 @@ from apass.adapters.tvm import ADAPTER, from_script, to_script
 from apass.adapters.tvm.library import tvm
 from apass.adapters.tvm.plugin import PLUGIN
 from apass.testing import check_adapter
-from tests.helpers.tvm_modules import mixed, shared, skipped
+from tests.helpers.tvm_modules import crowd, from_onnx, legalized, light_models, mixed, shared, skipped
 
 CONSTANTS = """
 @I.ir_module
@@ -97,6 +97,21 @@ def test_equal_ignores_names_of_variables_only() -> None:
 
 
 @pytest.mark.process
+def test_small_module_has_few_nodes_and_elements() -> None:
+    for mod in (tvm.IRModule({}), shared(), mixed(), legalized(is_small=True), array([1.0] * 1000)):
+        assert ADAPTER.is_small(mod)
+    for mod in (crowd(20), legalized(is_small=False), array([1.0] * 300_000), from_onnx(light_models()[0])):
+        assert not ADAPTER.is_small(mod)
+
+
+def test_nested_expression_counts_as_many_nodes() -> None:
+    body = tvm.tirx.IntImm("int32", 1)
+    for _ in range(300):
+        body = tvm.tirx.Add(body, tvm.tirx.Var("n", "int32"))
+    mod = tvm.IRModule({"f": tvm.tirx.PrimFunc([], tvm.tirx.Evaluate(body))})
+    assert not ADAPTER.is_small(mod)
+
+
 @pytest.mark.slow
 def test_fingerprint_is_the_same_in_another_process() -> None:
     code = (

@@ -16,7 +16,7 @@ from apass.adapters.tvm import ADAPTER
 from apass.adapters.tvm.library import tvm
 from apass.instruments import DebugInstrument, ReproducerInstrument
 from apass.runner.changes import CHANGES, ChangeLog
-from tests.helpers.tvm_modules import Pausing, mixed, shared, skipped
+from tests.helpers.tvm_modules import Pausing, legalized, mixed, shared, skipped
 
 relax = tvm.relax
 
@@ -104,6 +104,34 @@ async def test_hooks_see_passes_inside_a_pass() -> None:
         ),
     )
     assert ADAPTER.equal(result, relax.transform.LegalizeOps()(relax.transform.CanonicalizeBindings()(mod)))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("is_small", [True, False])
+async def test_hooks_see_passes_inside_a_pass_in_cpp(is_small: bool) -> None:
+    record = Record()
+    async with apass.PassContext(instruments=[record]):
+        await apass.from_tvm(relax.transform.ComputePrimValue())(legalized(is_small=is_small))
+    assert record.events == around("ComputePrimValue", *around("ComputePrimValue.NormalizeGlobalVar"))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("makes", [relax.transform.FuseOps, relax.transform.EliminateCommonSubexpr])
+async def test_only_large_modules_use_threads(makes: Callable[[], Any]) -> None:
+    workers: list[str] = []
+
+    class Works(apass.PassInstrument):
+        def on_work(self, run: apass.Run, worker: str, start: float, end: float) -> None:
+            workers.append(worker)
+
+        def run_before_function(self, func: Any, run: apass.Run) -> None: ...
+
+    async with apass.PassContext(instruments=[Works()]):
+        await apass.from_tvm(makes())(legalized(is_small=True))
+        assert not workers
+        await apass.from_tvm(makes())(legalized(is_small=False))
+    assert all(worker.startswith("thread") for worker in workers)
+    assert workers
 
 
 @pytest.mark.anyio

@@ -1,5 +1,6 @@
 """Passes of TVM on groups of functions, and several in one call of a thread."""
 
+import threading
 from typing import Any
 
 import anyio
@@ -14,23 +15,12 @@ from apass.adapters.tvm.grouping import Step, part_of, run_steps
 from apass.adapters.tvm.library import tvm
 from apass.errors import AdapterError
 from apass.testing import RecordingInstrument
-from tests.helpers.tvm_modules import Pausing, mixed, shared, skipped
+from tests.helpers.context_state import state_of
+from tests.helpers.tvm_modules import Pausing, crowd, legalized, mixed, shared
 
 relax = tvm.relax
 
 SAFE = ["CanonicalizeBindings", "EliminateCommonSubexpr", "DeadCodeElimination", "Normalize", "FuseOps"]
-
-
-def crowd(count: int) -> Any:
-    """Return a module with `count` functions of each kind; every third is skipped."""
-    functions: dict[str, Any] = {}
-    for index in range(count):
-        one = mixed()
-        if index % 3 == 0:
-            one = skipped(one, "main", "shift")
-        functions[f"main{index}"] = one["main"].with_attr("global_symbol", f"main{index}")
-        functions[f"shift{index}"] = one["shift"].with_attr("global_symbol", f"shift{index}")
-    return tvm.IRModule({tvm.ir.GlobalVar(name): func for name, func in functions.items()})
 
 
 @pytest.mark.anyio
@@ -46,13 +36,13 @@ async def test_groups_of_functions_give_the_result_of_tvm() -> None:
     assert not ADAPTER.equal(result["shift1"], mod["shift1"])
 
 
-@given(names=st.lists(st.sampled_from(SAFE), max_size=5), inner=st.integers(0, 5))
-def test_merged_passes_give_the_result_of_tvm(names: list[str], inner: int) -> None:
+@given(names=st.lists(st.sampled_from(SAFE), max_size=5), inner=st.integers(0, 5), is_small=st.booleans())
+def test_merged_passes_give_the_result_of_tvm(names: list[str], inner: int, is_small: bool) -> None:
     makers = [getattr(relax.transform, name) for name in names]
     sequence = tvm.transform.Sequential(
         [make() for make in makers[inner:]] + [tvm.transform.Sequential([make() for make in makers[:inner]])]
     )
-    mod = tvm.relax.transform.LegalizeOps()(shared())
+    mod = legalized(is_small=is_small)
     assert ADAPTER.equal(apass.run(apass.from_tvm(sequence), mod), sequence(mod))
 
 
@@ -106,11 +96,49 @@ async def test_cancelled_steps_start_no_other() -> None:
     pausing = Pausing()
     steps = [Step(pausing.wait), Step(pausing.later)]
     async with apass.PassContext() as ctx, anyio.create_task_group() as group:
-        group.start_soon(run_steps, steps, shared(), ctx)
+        group.start_soon(run_steps, steps, crowd(20), ctx)
         await pausing.started.wait()
         group.cancel_scope.cancel()
         pausing.release.set()
     assert pausing.ran == ["wait"]
+
+
+@pytest.mark.anyio
+@pytest.mark.both_loops
+async def test_cancelled_steps_on_small_module_start_no_other() -> None:
+    ran: list[str] = []
+
+    def first(mod: Any, _ctx: Any) -> Any:
+        ran.append("first")
+        group.cancel_scope.cancel()
+        return mod
+
+    def second(mod: Any, _ctx: Any) -> Any:
+        ran.append("second")
+        return mod
+
+    steps = [Step(tvm.transform.module_pass(run, opt_level=0, name="Run")) for run in (first, second)]
+    async with apass.PassContext() as ctx, anyio.create_task_group() as group:
+        # Each time slice is over at once.
+        state_of(ctx).scheduler.slice_ends = 0.0
+        await run_steps(steps, shared(), ctx)
+    assert ran == ["first"]
+
+
+@pytest.mark.anyio
+async def test_module_that_grows_moves_to_a_thread() -> None:
+    threads: list[bool] = []
+    large = legalized(is_small=False)
+
+    def grow(mod: Any, _ctx: Any) -> Any:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return large
+
+    steps = [Step(tvm.transform.module_pass(grow, opt_level=0, name="Grow"))] * 2
+    async with apass.PassContext() as ctx:
+        state_of(ctx).scheduler.slice_ends = 0.0
+        assert ADAPTER.equal(await run_steps(steps, shared(), ctx), large)
+    assert threads == [True, False]
 
 
 def test_part_has_what_a_pass_sees() -> None:
