@@ -98,6 +98,36 @@ async def small(rounds: int) -> None:
             await compare(title, job, in_tvm, bound, "TVM", rounds, clock=process_time)
 
 
+async def observed(rounds: int) -> None:
+    """Compare three passes over many small modules, with what looks at each pass."""
+    modules, sequence = small_modules(), sequence_of(*SIMPLIFY)
+    pipeline = apass.from_tvm(sequence)
+    in_tvm = partial(all_in_tvm, sequence, modules.values())
+    for name, context in (
+        ("a hook before each pass", apass.PassContext(instruments=[BeforePass()])),
+        ("a hook before each function", apass.PassContext(instruments=[BeforeFunction()])),
+        ("a deadline", apass.PassContext(deadline=3600.0)),
+    ):
+        async with context:
+            title = f"{len(modules)} small modules, three passes, {name}"
+            job = partial(apass.optimize_all, modules, pipeline)
+            await compare(title, job, in_tvm, 8.0, "TVM", rounds, clock=process_time)
+
+
+class BeforePass(apass.PassInstrument):
+    """A hook that does nothing before each pass."""
+
+    def run_before_pass(self, mod: IRModule, info: apass.PassInfo) -> None:
+        """Do nothing."""
+
+
+class BeforeFunction(apass.PassInstrument):
+    """A hook that does nothing before each function."""
+
+    def run_before_function(self, func: Any, run: apass.Run) -> None:
+        """Do nothing."""
+
+
 async def one_by_one(pipeline: apass.Pass[IRModule], modules: Iterable[IRModule]) -> None:
     for mod in modules:
         await pipeline(mod)
@@ -120,7 +150,7 @@ async def lowered(rounds: int) -> None:
     await compare("StmtSimplify on 1 module of 427 functions", ours, lambda: target(mod), 1.0, "TVM", rounds)
 
 
-BENCHMARKS = (Benchmark(simplify, rounds=5), Benchmark(small), Benchmark(lowered, rounds=5))
+BENCHMARKS = (Benchmark(simplify, rounds=5), Benchmark(small), Benchmark(observed), Benchmark(lowered, rounds=5))
 
 if __name__ == "__main__":
     sys.exit(main(__file__, BENCHMARKS))
