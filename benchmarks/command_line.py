@@ -60,6 +60,20 @@ OF_ONNXSCRIPT = LOOP.format(
     # It fails on one of the models.
     work="with suppress(Exception): optimizer.optimize(model)",
 )
+OF_TVM = """
+import sys
+from pathlib import Path
+import tvm
+from tvm.relax import transform
+names = ("CanonicalizeBindings", "EliminateCommonSubexpr", "DeadCodeElimination")
+sequence = tvm.transform.Sequential([getattr(transform, name)() for name in names])
+source, target = map(Path, sys.argv[1:])
+target.mkdir()
+for path in sorted(source.glob("*.relax")):
+    (target / path.name).write_text(tvm.ir.save_json(sequence(tvm.ir.load_json(path.read_text()))))
+"""
+"""A program that runs the passes of `tvm.Default` on all modules of a folder."""
+
 ONLY_FILES = LOOP.format(setup="", work="pass")
 
 
@@ -116,6 +130,20 @@ def default_pipeline(rounds: int) -> None:
         compare("apass opt, onnx.Default, 1884 small models", [], OF_ONNXSCRIPT, nodes, 1.2, rounds)
 
 
+def modules_of_tvm(rounds: int) -> None:
+    """Compare `tvm.Default` on small modules with a loop over its passes."""
+    # TVM takes a second to import.
+    from apass.adapters.tvm import ADAPTER
+    from benchmarks.tvm_passes import small_modules
+
+    modules = list(small_modules().values())
+    with tempfile.TemporaryDirectory() as folder:
+        for index, mod in enumerate(modules):
+            Path(folder, f"{index}.relax").write_bytes(ADAPTER.dumps(mod))
+        name = f"apass opt, tvm.Default, {len(modules)} small modules"
+        compare(name, ["-p", "tvm.Default"], OF_TVM, Path(folder), 3.0, rounds)
+
+
 def node_cases(folder: Path) -> Path:
     """Write the models of onnx's tests of single operators to a folder."""
     folder.mkdir()
@@ -128,7 +156,11 @@ def node_cases(folder: Path) -> Path:
     return folder
 
 
-BENCHMARKS = (Benchmark(six_passes, rounds=5), Benchmark(default_pipeline, rounds=5, needs=("onnxscript",)))
+BENCHMARKS = (
+    Benchmark(six_passes, rounds=5),
+    Benchmark(default_pipeline, rounds=5, needs=("onnxscript",)),
+    Benchmark(modules_of_tvm, rounds=5, needs=("tvm",)),
+)
 
 if __name__ == "__main__":
     sys.exit(main(__file__, BENCHMARKS))
