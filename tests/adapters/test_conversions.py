@@ -15,6 +15,7 @@ from apass.adapters.llvm import Module
 from apass.adapters.llvm.library import llvm
 from apass.adapters.mlir import MLIRModule
 from apass.adapters.onnx import ADAPTER as ONNX
+from apass.adapters.onnx import load_model
 from tests.helpers import command_line
 from tests.helpers.mlir_modules import NEEDS_MLIR
 from tests.helpers.xdsl_modules import module as xdsl_module
@@ -211,3 +212,9 @@ def test_tvm_errors_are_short(tmp_path: Path) -> None:
     model.graph[0].op_type = "NoSuchOperator"
     with pytest.raises(apass.errors.AdapterError, match=r"TVM cannot import the ONNX model: .*NoSuchOperator"):
         apass.run(apass.get_pass("tvm.FromONNX"), model)
+
+
+def test_tvm_imports_external_weights(tmp_path: Path) -> None:
+    model = load_model(command_line.write_external(tmp_path / "m.onnx"))
+    mod = apass.run("tvm.FromONNX", model)
+    assert "R.add(x, metadata" in mod.script()

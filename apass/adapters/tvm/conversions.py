@@ -50,11 +50,14 @@ class FromONNX(ModulePass[Any]):
         # onnx is another extra.
         import onnx_ir
 
+        from apass.adapters.onnx import model_proto
+
         if not isinstance(mod, onnx_ir.Model):
             raise AdapterError(f"pass 'tvm.FromONNX' takes an onnx_ir.Model, got {type(mod).__name__}")
         keeps = self.keep_params_in_input
+        # TVM reads no weights from other files.
         return await call_in_thread(
-            lambda: from_onnx_proto(onnx_ir.to_proto(mod), keep_params_in_input=keeps), ctx, exclusive=True
+            lambda: from_onnx_proto(model_proto(mod), keep_params_in_input=keeps), ctx, exclusive=True
         )
 
 
