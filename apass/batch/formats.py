@@ -2,28 +2,32 @@
 
 The library of a format is imported when the first file of that format is used.
 
-A pipeline may convert a model to another IR. Its result is then written by the plug-in of the new IR.
+A pipeline may convert a model to another IR. Its result is then written by the plug-in of the new IR. If a result has
+another format than its model, the conversions that the pipeline lacks are added to it.
 """
 
 import os
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any, Final
 
 from anyio import CapacityLimiter
 
+from apass.core.context import PassContext
+from apass.core.conversions import require_conversion, route_between
 from apass.core.ir_plugin import (
     Comparison,
     GivenInputs,
     IRPlugin,
     Measures,
-    checked_plugin,
     compare_outputs,
     file_suffix,
+    ir_names,
+    ir_of_type,
     irs_of_suffix,
     known_suffixes,
     plugin_for,
@@ -32,8 +36,9 @@ from apass.core.ir_plugin import (
     require_plugin,
 )
 from apass.errors import AdapterError, ApassError, InputError, MissingExtraError, PluginError
-from apass.loading.entry_points import plugins
 from apass.passes.base import Pass
+from apass.passes.registry import get_pass
+from apass.passes.sequential import Sequential
 from apass.pipelines.parser import parse_pipeline
 from apass.util.files import PartFile, Prepared, naming
 
@@ -41,14 +46,14 @@ __all__ = [
     "Comparison",
     "Measures",
     "ModelFormat",
+    "added_conversions",
     "check_format",
     "check_installed",
+    "conversion_format",
     "format_of",
     "installed_suffixes",
     "suffixes",
 ]
-
-_CONVERSIONS: Final = "apass.model_conversions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +61,32 @@ class ModelFormat:
     """The operations of the command line on one kind of model file."""
 
     plugin: IRPlugin[Any]
-    """The plug-in of the modules before the pipeline, which may read files of another suffix."""
+    """The plug-in that reads the files."""
+    before: tuple[str, ...] = ()
+    """The names of the conversions before the pipeline."""
+    after: tuple[str, ...] = ()
+    """The names of the conversions after the pipeline."""
+    converted: IRPlugin[Any] | None = None
+    """The plug-in of the modules after the conversions `before`; None if there are none."""
 
     @property
     def default_pipeline(self) -> str:
-        """The pipeline that runs if none is given; empty if the plug-in has none."""
-        return self.plugin.default_pipeline
+        """The pipeline that runs if none is given; empty if the IR has none."""
+        return (self.converted or self.plugin).default_pipeline
+
+    def with_conversions(self, pipeline: Pass[Any]) -> Pass[Any]:
+        """Return a pipeline between the conversions before and after it.
+
+        Raises:
+            MissingExtraError: if a conversion needs a library that is not installed.
+
+        """
+        if not self.before and not self.after:
+            return pipeline
+        # The result is what a user would write: `tvm.FromONNX,tvm.Default`.
+        is_plain = pipeline.spec == ("Sequential", {})
+        passes: Sequence[Pass[Any]] = pipeline.children() if is_plain else (pipeline,)
+        return Sequential([*map(get_pass, self.before), *passes, *map(get_pass, self.after)])
 
     def load(self, path: Path) -> Any:
         """Read a model.
@@ -195,9 +220,14 @@ class ModelFormat:
 
         `workers` limits the threads that call a plain function of the plug-in.
         """
-        if self._plugin_of(after) is not self.plugin:
+        plugin = self.converted or self.plugin
+        if self._plugin_of(after).adapter is not plugin.adapter:
             return Comparison.unverified("the pipeline converts the model to another IR")
-        return await compare_outputs(self.plugin, before, after, workers, given=given)
+        if self.before:
+            # What is compared is the pipeline, whose input the conversions made.
+            async with PassContext():
+                before = await Sequential(list(map(get_pass, self.before)))(before)
+        return await compare_outputs(plugin, before, after, workers, given=given)
 
     async def measure(self, mods: Sequence[Any]) -> Sequence[Measures]:
         """Return the measures of models that have the inputs of the first of their IR.
@@ -253,14 +283,18 @@ def check_format(path: Path, result: str | None = None, pipeline: Pass[Any] | st
     suffix = file_suffix(path)
     if suffix not in suffixes():
         raise InputError(f"model file {path} has the suffix {path.suffix!r}; expected one of {', '.join(suffixes())}")
-    if result in (None, suffix) or _conversion(suffix, result) in plugins(_CONVERSIONS):
-        return
-    if pipeline is None or (isinstance(pipeline, Pass) and converted_type(pipeline) is None):
-        known = ", ".join(sorted(plugins(_CONVERSIONS))).replace("-to-", " to ")
-        raise InputError(
-            f"{path} cannot be converted to a {result} file; supported conversions: {known}, and passes such as "
-            "tvm.ToLLVM in the pipeline"
-        )
+    if result not in (None, suffix) and not isinstance(pipeline, str):
+        _way(path, result, pipeline)
+
+
+def added_conversions(path: Path, result: str | None = None, pipeline: Pass[Any] | None = None) -> tuple[str, ...]:
+    """Return the names of the passes that `with_conversions` adds to a pipeline.
+
+    Nothing is imported. See `check_format` for parameters and errors.
+    """
+    check_format(path, result, pipeline)
+    way = _way(path, result, pipeline)
+    return (*way.before, *way.after)
 
 
 def converted_type(pipeline: Pass[Any]) -> type[Any] | None:
@@ -281,7 +315,8 @@ def format_of(path: Path, result: str | None = None, pipeline: Pass[Any] | str |
         pipeline: the pipeline or its text. If several IRs share the suffix of the file, the first one that prefixes a
             pass of the pipeline is that of the file. It may also follow `From` in the name of that pass. Without such a
             prefix, it is the IR of the first pass that takes one class of modules only. A pass that converts models
-            decides how results are written.
+            decides how results are written. If `result` is another suffix, conversions are added where the pipeline
+            lacks them: before the pipeline, unless its first pass takes the modules of the file.
 
     Raises:
         InputError: if no format has the suffix, if no conversion to `result` exists, or if the pipeline converts models
@@ -293,14 +328,45 @@ def format_of(path: Path, result: str | None = None, pipeline: Pass[Any] | str |
     check_format(path, result, pipeline)
     suffix = file_suffix(path)
     kind = converted_type(pipeline) if isinstance(pipeline, Pass) else None
-    if kind is not None:
+    way = _way(path, result, pipeline)
+    if kind is not None and not way.after:
         try:
             _writer(plugin_for_type(kind), result or suffix)
         except AdapterError as error:
             raise InputError(f"{path}: {error}") from None
-    elif result not in (None, suffix) and (offer := plugins(_CONVERSIONS).get(_conversion(suffix, result))):
-        return ModelFormat(checked_plugin(offer.load(), offer.value))
-    return ModelFormat(plugin_for_suffix(suffix, _ir_of(suffix, pipeline)))
+    model_format = ModelFormat(plugin_for_suffix(suffix, way.source), way.before, way.after)
+    return replace(model_format, converted=_plugin_of_ir(way.inner)) if way.before else model_format
+
+
+def conversion_format(path: Path, output: Path, source: str | None = None, result: str | None = None) -> ModelFormat:
+    """Return the format of a file that is written as another one, without a pipeline.
+
+    Parameters:
+        path: the file.
+        output: the file of the result.
+        source: the name of the IR that the file is read as; None for the one with the fewest conversions.
+        result: the name of the IR that is written; None for the one with the fewest conversions.
+
+    Raises:
+        InputError: if no format has one of the suffixes, an IR has not its suffix, or no conversion exists.
+        MissingExtraError: if the library of the format is not installed.
+        PluginError: if an entry point does not name an `IRPlugin`.
+
+    """
+    sources, results = _named_irs(path, source), _named_irs(output, result)
+    route = route_between(sources, results)
+    if route is None:
+        raise InputError(f"{path} cannot be converted to a {file_suffix(output)} file; {_possible(file_suffix(path))}")
+    return ModelFormat(plugin_for_suffix(file_suffix(path), route.source), route.passes)
+
+
+def _named_irs(path: Path, name: str | None) -> Sequence[str]:
+    """Return the IRs of a file's suffix, or the one of these that the user has named."""
+    check_format(path)
+    known = irs_of_suffix(file_suffix(path))
+    if name is not None and name.lower() not in known:
+        raise InputError(f"{name} is no IR of {file_suffix(path)} files; expected one of {', '.join(sorted(known))}")
+    return known if name is None else (name.lower(),)
 
 
 def check_installed(path: Path, result: str | None = None, pipeline: Pass[Any] | None = None) -> None:
@@ -317,12 +383,14 @@ def check_installed(path: Path, result: str | None = None, pipeline: Pass[Any] |
     """
     check_format(path, result, pipeline)
     suffix = file_suffix(path)
-    require_plugin(suffix, _ir_of(suffix, pipeline))
     if pipeline is not None and converted_type(pipeline) is not None:
         # The pass that converts has imported its libraries.
         format_of(path, result, pipeline)
-    elif result not in (None, suffix):
-        plugins(_CONVERSIONS)[_conversion(suffix, result)].require()
+    for name in added_conversions(path, result, pipeline):
+        require_conversion(name)
+    way = _way(path, result, pipeline)
+    require_plugin(suffix, way.source)
+    require_plugin(result or suffix, way.result)
 
 
 def installed_suffixes() -> tuple[str, ...]:
@@ -338,19 +406,83 @@ def installed_suffixes() -> tuple[str, ...]:
     return tuple(found)
 
 
-def _ir_of(suffix: str, pipeline: Pass[Any] | str | None) -> str | None:
-    """Return the IR that a pipeline chooses for files; None for the default one."""
-    names = irs_of_suffix(suffix)
-    matches = _PREFIX.finditer(str(pipeline or "")) if names else ()
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """The way of a model from its file through a pipeline to another file."""
+
+    source: str | None
+    """The name of the IR that the file is read as; None for the default one."""
+    before: tuple[str, ...] = ()
+    """The names of the conversions before the pipeline."""
+    inner: str = ""
+    """The name of the IR after these conversions."""
+    after: tuple[str, ...] = ()
+    """The names of the conversions after the pipeline."""
+    result: str | None = None
+    """The name of the IR that the result is written from; None if it is not known, or the default one of the suffix."""
+
+
+def _way(path: Path, result: str | None, pipeline: Pass[Any] | str | None) -> _Way:
+    """Return the way from a file to one of another suffix.
+
+    Raises:
+        InputError: if there is none.
+
+    """
+    suffix = file_suffix(path)
+    sources = irs_of_suffix(suffix)
+    if result is None or result == suffix:
+        source = _ir_of(sources, pipeline)
+        return _Way(source, result=source)
+    results = irs_of_suffix(result)
+    first = _ir_of(ir_names(), pipeline)
+    kind = converted_type(pipeline) if isinstance(pipeline, Pass) else None
+    if first is None and kind is None:
+        # The pipeline may take any modules, so it runs on those of the result.
+        route = route_between(sources, results)
+        if route is not None:
+            return _Way(route.source, route.passes, route.result, (), route.result)
+        raise InputError(f"{path} cannot be converted to a {result} file; {_possible(suffix)}")
+    begin = route_between(sources, sources if first is None else [first])
+    if begin is None:
+        raise InputError(f"{path} cannot be converted to {first}, which the pipeline begins with; {_possible(suffix)}")
+    last = begin.result if kind is None else ir_of_type(kind)
+    if last is None:
+        return _Way(begin.source, begin.passes, begin.result)
+    end = route_between([last], results)
+    if end is None:
+        raise InputError(
+            f"{path} cannot be converted to a {result} file: the pipeline returns a module of {last}; "
+            f"{_possible(suffix)}"
+        )
+    return _Way(begin.source, begin.passes, begin.result, end.passes, end.result)
+
+
+def _possible(suffix: str) -> str:
+    """Return what files of a suffix can be converted to, for messages."""
+    sources = irs_of_suffix(suffix)
+    others = [other for other in suffixes() if other != suffix and route_between(sources, irs_of_suffix(other))]
+    if not others:
+        return f"no conversion of {suffix} files is installed"
+    return f"{suffix} files can be converted to {', '.join(others)}, or with a pass of yours that has a result_type"
+
+
+def _plugin_of_ir(name: str) -> IRPlugin[Any]:
+    """Return the plug-in of an IR by its name."""
+    return plugin_for_suffix(next(suffix for suffix in suffixes() if name in irs_of_suffix(suffix)), name)
+
+
+def _ir_of(names: Collection[str], pipeline: Pass[Any] | str | None) -> str | None:
+    """Return the first of some IRs that a pipeline has passes of, or None."""
+    matches = _PREFIX.finditer(str(pipeline or ""))
     # A pass such as `xdsl.FromMLIR` reads another IR than its prefix.
     words = (word.lower() for match in matches for word in (match[2], match[1]) if word is not None)
     named = next((word for word in words if word in names), None)
-    if named is not None or not names or pipeline is None:
+    if named is not None or pipeline is None or len(names) < 2:
         return named
     kind = _first_module_type(pipeline)
-    # The default IR may have the same suffix, and a name beside.
-    kinds = {name: plugin_for_suffix(suffix, name).module_type for name in sorted(names)} if kind is not None else {}
-    return next((name for name, known in kinds.items() if known is kind), None)
+    known = None if kind is None else ir_of_type(kind)
+    return known if known in names else None
 
 
 def _first_module_type(pipeline: Pass[Any] | str) -> type[Any] | None:
@@ -380,14 +512,13 @@ def _writer(plugin: IRPlugin[Any], suffix: str) -> IRPlugin[Any]:
     """
     if suffix in map(str.lower, plugin.suffixes) or not plugin.suffixes:
         return plugin
-    other = plugin_for_suffix(suffix) if suffix in suffixes() else plugin
-    if suffix in map(str.lower, other.suffixes) and other.adapter is plugin.adapter:
-        return other
+    for name in irs_of_suffix(suffix) if suffix in suffixes() else ():
+        # Another IR of the suffix may not be installed.
+        with suppress(MissingExtraError):
+            other = plugin_for_suffix(suffix, name)
+            if other.adapter is plugin.adapter:
+                return other
     raise AdapterError(
         f"the pipeline returns a model for {' or '.join(plugin.suffixes) or 'no'} files, which cannot be written as "
         f"{suffix}; name the format of the result: -o or --to of the commands, `to` of the service"
     )
-
-
-def _conversion(source: str, result: str | None) -> str:
-    return f"{source}-to-{result}"

@@ -124,7 +124,7 @@ def plan_files(models: Sequence[str], output: Path | None, *, in_place: bool, to
 def make_plan(jobs: Sequence[Job], pipeline: str | None, to: str | None) -> Plan:
     """Return the plan of a run. No model is read.
 
-    If `pipeline` is None, each model format uses its default pipeline.
+    If `pipeline` is None, each model format uses its default pipeline. The conversions to `to` are added to pipelines.
 
     Raises:
         InputError: if no format has the suffix of a model.
@@ -139,7 +139,8 @@ def make_plan(jobs: Sequence[Job], pipeline: str | None, to: str | None) -> Plan
     passes: dict[str, Pass[Any]] = {}
     for source, job in _by_suffix(jobs).items():
         formats[source] = format_of(job.source, suffix, given)
-        passes[source] = given or read_pipeline(default_pipeline(formats[source], source))
+        chosen = given or read_pipeline(default_pipeline(formats[source], source))
+        passes[source] = formats[source].with_conversions(chosen)
     return Plan(jobs, formats, passes)
 
 

@@ -25,6 +25,8 @@ __all__ = [
     "compare_outputs",
     "data_suffix",
     "file_suffix",
+    "ir_names",
+    "ir_of_type",
     "irs_of_suffix",
     "known_suffixes",
     "plugin_for",
@@ -114,9 +116,10 @@ class IRPlugin(Generic[ModT]):
     the group `apass.irs`, once for the class of modules (`my_ir.program.Program`) or the top-level package (`my_ir`),
     and once for each suffix (`.mine`). It is then imported when the first such module or file is used.
 
-    Several IRs may share a suffix. One of them declares the suffix itself, and is the default. Each declares the suffix
-    with the prefix of the names of its passes: `xdsl:.mlir`, `mlir:.mlir`. The first pass of a pipeline with such a
-    prefix chooses the IR.
+    An IR has a name, which prefixes the names of its passes and its suffixes: `llvm:.ll`, `mlir:.mlir`. Without such an
+    entry point, the name is the suffix without its dot. Several IRs may share a suffix. One of them declares the suffix
+    itself too, and is the default. The first pass of a pipeline with such a prefix chooses the IR. The names of passes
+    that convert one IR to another contain both: `mlir.FromLLVM`, `mlir.ToLLVM`.
 
     A package need not import apass to declare an adapter alone: the entry point of a class may name an adapter.
     """
@@ -258,17 +261,59 @@ def known_suffixes() -> Iterator[str]:
 
 
 def _offers() -> Mapping[str, Offer]:
-    """Return the plug-ins of entry points, by suffix in lower case."""
-    return {name.lower(): offer for name, offer in plugins(_IRS).items() if name.startswith(".")}
+    """Return the default plug-ins of entry points, by suffix in lower case."""
+    named = {suffix: offer for _, suffix, offer in reversed([*_named_offers()])}  # the first one is the default
+    return named | {name.lower(): offer for name, offer in plugins(_IRS).items() if name.startswith(".")}
 
 
-def irs_of_suffix(suffix: str) -> frozenset[str]:
-    """Return the names of the IRs that share a suffix in lower case.
+def _named_offers() -> Iterator[tuple[str, str, Offer]]:
+    """Iterate over names of IRs with suffixes in lower case and their plug-ins."""
+    for name, offer in plugins(_IRS).items():
+        ir, colon, suffix = name.partition(":")
+        if colon:
+            yield ir, suffix.lower(), offer
+
+
+def ir_names() -> frozenset[str]:
+    """Return the names of the IRs that have files.
 
     Nothing is imported.
     """
-    names = [name.partition(":") for name in plugins(_IRS)]
-    return frozenset(ir for ir, colon, shared in names if colon and shared.lower() == suffix)
+    named = [(ir, suffix) for ir, suffix, _ in _named_offers()]
+    others = {*known_suffixes()}.difference(suffix for _, suffix in named)
+    return frozenset([*(ir for ir, _ in named), *(suffix.removeprefix(".") for suffix in others)])
+
+
+def irs_of_suffix(suffix: str) -> tuple[str, ...]:
+    """Return the names of the IRs that share a suffix, the default one first.
+
+    The suffix is in lower case. Nothing is imported.
+
+    Raises:
+        PluginError: if several packages declare the suffix.
+
+    """
+    named = {ir: offer for ir, shared, offer in _named_offers() if shared == suffix}
+    default = None if suffix in _REGISTERED else _offers().get(suffix)
+    first = [ir for ir, offer in named.items() if default is not None and offer.value == default.value]
+    return tuple(dict.fromkeys([*(first or [suffix.removeprefix(".")]), *named]))
+
+
+def ir_of_type(kind: type[Any]) -> str | None:
+    """Return the name of the IR of a class of modules; None if it has none.
+
+    Nothing is imported.
+    """
+    for suffix, plugin in _REGISTERED.items():
+        if plugin.module_type is kind:
+            return irs_of_suffix(suffix)[0]
+    offers = (offer_for(f"{base.__module__}.{base.__qualname__}") for base in kind.__mro__)
+    found = next((offer for offer in offers if offer is not None), None)
+    if found is None:
+        return None
+    named = (ir for ir, _, offer in _named_offers() if offer.value == found.value)
+    plain = (suffix.removeprefix(".") for suffix, offer in _offers().items() if offer.value == found.value)
+    return next(named, None) or next(plain, None)
 
 
 def plugin_for_suffix(suffix: str, ir: str | None = None) -> IRPlugin[Any]:
@@ -284,13 +329,16 @@ def plugin_for_suffix(suffix: str, ir: str | None = None) -> IRPlugin[Any]:
         PluginError: if an entry point names something else.
 
     """
-    if ir is not None:
-        offer = plugins(_IRS)[f"{ir}:{suffix}"]
-        return checked_plugin(offer.load(), offer.value)
-    if suffix in _REGISTERED:
-        return _REGISTERED[suffix]
-    offer = _offers()[suffix]
-    return checked_plugin(offer.load(), offer.value)
+    offer = _offer_of(suffix, ir)
+    return _REGISTERED[suffix] if offer is None else checked_plugin(offer.load(), offer.value)
+
+
+def _offer_of(suffix: str, ir: str | None) -> Offer | None:
+    """Return the entry point of a suffix; None if a plug-in is registered for it."""
+    for name, shared, offer in _named_offers():
+        if (name, shared) == (ir, suffix):
+            return offer
+    return None if suffix in _REGISTERED else _offers()[suffix]
 
 
 def require_plugin(suffix: str, ir: str | None = None) -> None:
@@ -304,10 +352,9 @@ def require_plugin(suffix: str, ir: str | None = None) -> None:
         PluginError: if the plug-in cannot be imported.
 
     """
-    if ir is not None:
-        plugins(_IRS)[f"{ir}:{suffix}"].require()
-    elif suffix not in _REGISTERED:
-        _offers()[suffix].require()
+    offer = _offer_of(suffix, ir)
+    if offer is not None:
+        offer.require()
 
 
 def plugin_for(mod: ModT) -> IRPlugin[ModT]:

@@ -3,14 +3,14 @@
 Relay and ONNX are plug-ins too, declared in apass's own `pyproject.toml`. These groups exist:
 
 - `apass.irs`: an `IRPlugin`, by the full name of a module class or by its top-level package, and by each suffix of its
-  files. For a class or package, an adapter object will do.
+  files, with the name of the IR (`llvm:.ll`). For a class or package, an adapter object will do.
 - `apass.passes`: the factory of one pass, by the name of the pass.
 - `apass.executors`: a function that returns an executor of apass, by its name. Others are passed as objects.
 - `apass.instruments`: an instrument of apass that an environment variable chooses, such as `debug` for APASS_DEBUG.
-- `apass.pass_modules`: a module that registers passes when it is imported, by a pattern of their names (`onnx.*`).
+- `apass.pass_modules`: a module that registers passes when it is imported, by a pattern of their names (`onnx.*`). A
+  pass that converts one IR to another is declared by its whole name (`mlir.FromLLVM`), so that commands find it.
 - `apass.config_modules`: a module that registers config options, by a pattern of their keys (`relay.*`).
 - `apass.pipeline_extensions`: a `PipelineExtension` or a list of these, by a name, such as the name of the package.
-- `apass.model_conversions`: an `IRPlugin` that reads files of another suffix, by both suffixes (`.onnx-to-.relay`).
 
 No plug-in is imported before something asks for it. If two packages declare the same name in a group, an error names
 both as soon as the name is used.

@@ -1,12 +1,14 @@
 """`JobFormats`: the formats of models and results of an optimizer."""
 
+from collections.abc import Collection
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from anyio.to_thread import run_sync
 
-from apass.batch.formats import check_format, check_installed, installed_suffixes, suffixes
+from apass.batch.formats import added_conversions, check_format, check_installed, installed_suffixes, suffixes
 from apass.errors import ApassError, MissingExtraError
 from apass.passes.base import Pass
 from apass.service.errors import InvalidJobError
@@ -22,11 +24,13 @@ class JobFormats:
 
     Parameters:
         is_local: whether the workers have the libraries of this process. Those of other machines may have others.
+        allow: patterns of the passes that jobs may name, and of the conversions that `to` may add.
 
     """
 
-    def __init__(self, *, is_local: bool) -> None:
+    def __init__(self, *, is_local: bool, allow: Collection[str] = ()) -> None:
         self._is_local = is_local
+        self._allow = allow
         self._known: set[tuple[str, str, str]] = set()
         self._suffixes: tuple[str, ...] | None = None
 
@@ -40,7 +44,7 @@ class JobFormats:
             result_kind: the suffix of the result.
 
         Raises:
-            InvalidJobError: if it cannot, or a library is not installed.
+            InvalidJobError: if it cannot, a library is not installed, or a conversion is not allowed.
 
         """
         if (text, kind, result_kind) in self._known:
@@ -54,6 +58,9 @@ class JobFormats:
             raise InvalidJobError(f"the service has no library for {files} files: {error}") from error
         except ApassError as error:
             raise InvalidJobError(str(error)) from error
+        for name in added_conversions(Path(f"model{kind}"), result_kind, pipeline):
+            if not any(fnmatchcase(name, pattern.partition("{")[0]) for pattern in self._allow):
+                raise InvalidJobError(f"{result_kind} results need the pass {name!r}, which is not allowed here")
         if len(self._known) == KEPT:
             self._known.clear()
         self._known.add((text, kind, result_kind))

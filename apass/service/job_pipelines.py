@@ -6,12 +6,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
 from anyio.to_thread import run_sync
 
-from apass.core.ir_plugin import IRPlugin, plugin_for_suffix, plugin_for_type
+from apass.batch.formats import ModelFormat, format_of
+from apass.core.ir_plugin import plugin_for_suffix, plugin_for_type
 from apass.core.pass_factories import known_names
 from apass.errors import ApassError, PassNotAllowedError, UnknownPassError, did_you_mean
 from apass.passes.base import Pass
@@ -81,8 +83,8 @@ class JobPipelines:
         self._longest = longest
         self._known: dict[str, KnownPipeline] = {}
         self._texts: OrderedDict[str, KnownPipeline] = OrderedDict()
-        self._defaults: dict[str, KnownPipeline] = {}
-        """The default pipeline of each kind of model."""
+        self._converting: dict[tuple[str, str, str], KnownPipeline] = {}
+        """Pipelines with the conversions between two kinds of models, and default pipelines."""
 
     async def load(self) -> None:
         """Import the passes of the named pipelines, so that no job has to.
@@ -139,7 +141,7 @@ class JobPipelines:
         )
         return f"there is no pipeline {text!r}, and no allowed pass of this name{hint}"
 
-    async def check_options(self, text: str, kind: str, options: JobOptions) -> None:
+    async def check_options(self, text: str, kind: str, result_kind: str, options: JobOptions) -> None:
         """Check the names of passes in the options of a job.
 
         They may be those of passes of the pipeline, and of other passes that this process has imported.
@@ -150,9 +152,7 @@ class JobPipelines:
         """
         if not (options.required_pass or options.disabled_pass):
             return
-        known = await self.find(text)
-        if known.pass_ is None:
-            known = await self._default(kind)
+        known = await self._complete(text, kind, result_kind)
         if known.names is None:
             return
         names = {"required_pass": options.required_pass, "disabled_pass": options.disabled_pass}
@@ -173,29 +173,38 @@ class JobPipelines:
             InvalidJobError: see `find`.
 
         """
-        known = await self.find(text)
-        if known.pass_ is None:
-            known = await self._default(kind)
+        known = await self._complete(text, kind, result_kind)
         return f"apass {own_version()}: {known.fingerprint} {kind} {result_kind}"
 
-    async def _default(self, kind: str) -> KnownPipeline:
-        """Return the default pipeline of an IR."""
-        if kind not in self._defaults:
-            self._defaults[kind] = await run_sync(_default_of, kind)
-        return self._defaults[kind]
+    async def _complete(self, text: str, kind: str, result_kind: str) -> KnownPipeline:
+        """Return the pipeline of a job, or the default one, with its conversions."""
+        known = await self.find(text)
+        if known.pass_ is not None and kind == result_kind:
+            return known
+        question = text, kind, result_kind
+        complete = self._converting.get(question)
+        if complete is None:
+            if len(self._converting) >= KEPT_TEXTS:
+                self._converting.clear()
+            complete = self._converting[question] = await run_sync(_converting, known.pass_, kind, result_kind)
+        return complete
 
 
-def _default_of(kind: str) -> KnownPipeline:
-    """Return the default pipeline of an IR.
+def _converting(pipeline: Pass[Any] | None, kind: str, result_kind: str) -> KnownPipeline:
+    """Return a pipeline, or the default one, with its conversions.
 
     The library of the IR is imported for it: the versions of passes contain that of the library.
     """
     try:
-        found = None if kind.startswith(".") else find_imported(kind)
-        plugin: IRPlugin[Any] = plugin_for_type(found) if isinstance(found, type) else plugin_for_suffix(kind)
-        return _known(parse_pipeline(plugin.default_pipeline))
+        if kind.startswith("."):
+            model_format = format_of(Path(f"model{kind}"), result_kind, pipeline)
+        else:
+            found = find_imported(kind)
+            model_format = ModelFormat(plugin_for_type(found) if isinstance(found, type) else plugin_for_suffix(kind))
+        chosen = parse_pipeline(model_format.default_pipeline) if pipeline is None else pipeline
+        return _known(model_format.with_conversions(chosen))
     except (ApassError, ImportError, LookupError):  # perhaps only the workers have the library
-        return KnownPipeline(None, f"default of this process, {_PROCESS}")
+        return KnownPipeline(None, f"pipeline of this process, {_PROCESS}")
 
 
 def _known(pipeline: Pass[Any] | str) -> KnownPipeline:

@@ -183,7 +183,7 @@ class Optimizer:
         """Whether a job may get the result of an equal one."""
         self.observers: Final = tuple(observers)
         """The objects that see all events of jobs."""
-        self.formats: JobFormats = JobFormats(is_local=True)
+        self.formats: JobFormats = JobFormats(is_local=True, allow=self.pipelines.allow)
         """The formats of models and results, while the optimizer is open."""
         self._cache = cache
         self._executor: ExecutorChoice = check_executor("Optimizer", executor)
@@ -242,7 +242,7 @@ class Optimizer:
     def _open(self, folder: Path, runner: JobRunner) -> None:
         self._drained, self._drain_lock = anyio.Event(), anyio.Lock()
         admission = Admission(self.limits, lambda: dispatcher.queued, lambda tenant: dispatcher.waiting(tenant))
-        self.formats = JobFormats(is_local=runner.shares_files)
+        self.formats = JobFormats(is_local=runner.shares_files, allow=self.pipelines.allow)
         dispatcher = Dispatcher(self.store, runner, self.limits, self._make_work, folder, self._settle, admission.admit)
         self._admission, self._dispatcher, self._folder = admission, dispatcher, folder
 
@@ -346,7 +346,7 @@ class Optimizer:
         seconds = self._seconds(deadline)
         await self._admission.take_rate(tenant, wait=wait)
         kind, result_kind, blob = await self._blob_of(model, kind, result_kind)
-        await self.pipelines.check_options(pipeline, kind, options)
+        await self.pipelines.check_options(pipeline, kind, result_kind, options)
         key = await self.pipelines.key(pipeline, kind, result_kind)
         if isinstance(model, bytes | Path):
             await self.formats.check(pipeline, (await self.pipelines.find(pipeline)).pass_, kind, result_kind)

@@ -247,6 +247,7 @@ async def _transform(work: Work) -> tuple[int, int, bool, str, bytes | Path | No
         file_format = ModelFormat(plugin_for(mod))
     if pipeline is None:
         pipeline = _parsed(file_format.default_pipeline)
+    pipeline = file_format.with_conversions(pipeline)
     before = file_format.size(mod)
     result = await pipeline.run(mod, name=work.name, donate=True)
     if result is mod and work.kind == work.result_kind:

@@ -22,11 +22,8 @@ LATE_IMPORTS: Final[dict[str, tuple[str, ...]]] = {
         "adapters.tvm.nodes",
         "adapters.tvm.reductions",
     ),
-    "adapters.tvm.conversions": ("adapters.llvm",),
-    "adapters.tvm.plugin": (
-        "adapters.onnx",
-        "adapters.tvm.outputs",
-    ),
+    "adapters.tvm.conversions": ("adapters.llvm", "adapters.onnx"),
+    "adapters.tvm.plugin": ("adapters.tvm.outputs",),
     "adapters.xdsl.plugin": (
         "adapters.xdsl.outputs",
         "external.solver",
@@ -99,11 +96,7 @@ LATE_IMPORTS: Final[dict[str, tuple[str, ...]]] = {
         "relay.backend.onnx.model",
         "relay.frontend",
     ),
-    "relay.integration.plugin": (
-        "adapters.onnx",
-        "external.solver",
-        "relay.frontend",
-    ),
+    "relay.integration.plugin": ("external.solver",),
     "service.optimizer": ("service.sql_jobs",),
     "service.server": ("service.trio_server",),
     "service.work": (

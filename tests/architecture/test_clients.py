@@ -27,7 +27,7 @@ PUBLIC = (
 OWN = {"relay": {"apass.adapters.onnx.plugin.measure"}, "adapters": set[str]()}
 """Names that a client of this distribution imports beside the public ones."""
 
-GROUPS = ("irs", "passes", "executors", "instruments", "pass_modules", "config_modules", "model_conversions")
+GROUPS = ("irs", "passes", "executors", "instruments", "pass_modules", "config_modules")
 
 
 @pytest.mark.parametrize("folder", CORE)

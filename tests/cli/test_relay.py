@@ -52,9 +52,9 @@ def test_convert_rejects_wrong_arguments(tmp_path: Path) -> None:
     for model, output, status, message in (
         (
             source,
-            tmp_path / "m.relax",
+            tmp_path / "m.json",
             2,
-            "m.relay cannot be converted to a .relax file; supported",
+            "m.relay cannot be converted to a .json file; .relay files can be converted to .bc, ",
         ),
         (source, tmp_path, 2, "names no format; write a file with a suffix"),
         (tmp_path / "absent.onnx", tmp_path / "m.relay", 2, "no such file"),

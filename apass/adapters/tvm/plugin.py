@@ -1,18 +1,14 @@
-"""The `IRPlugin` of TVM, and that of ONNX files that TVM imports."""
+"""The `IRPlugin` of TVM."""
 
-from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 from apass.adapters.file_reader import read_in_process
 from apass.adapters.tvm.adapter import ADAPTER
-from apass.adapters.tvm.conversions import from_onnx_proto
-from apass.adapters.tvm.library import IRModule, short_reason, tvm
+from apass.adapters.tvm.library import IRModule, tvm
 from apass.core.ir_plugin import Comparison, IRPlugin
-from apass.errors import AdapterError, MissingExtraError
 
-__all__ = ["FROM_ONNX", "PLUGIN"]
+__all__ = ["PLUGIN"]
 
 
 def _count_nodes(mod: IRModule) -> int:
@@ -71,35 +67,6 @@ def _load(path: Path) -> IRModule:
     return ADAPTER.loads(data)
 
 
-def _load_onnx(path: Path) -> IRModule:
-    """Read an ONNX model with its weights as constants.
-
-    Raises:
-        AdapterError: if TVM cannot import the model.
-        MissingExtraError: if onnx is not installed.
-
-    """
-    try:
-        # Only its files need it. Its functions have partial types.
-        onnx: Any = import_module("onnx")
-    except ImportError as error:
-        raise MissingExtraError(f"ONNX models need onnx ({error}): pip install 'apass[onnx]'") from error
-    try:
-        model = onnx.load(str(path))
-    except (OSError, MemoryError):
-        raise
-    except Exception as error:  # the errors of protobuf
-        raise AdapterError(f"{path} is no ONNX model: {short_reason(error)}") from None
-    return from_onnx_proto(model)
-
-
-def _onnx_companions(path: Path) -> list[Path]:
-    # onnx is another extra.
-    from apass.adapters.onnx import external_files
-
-    return external_files(path)
-
-
 PLUGIN: Final[IRPlugin[Any]] = IRPlugin(
     adapter=ADAPTER,
     module_type=tvm.IRModule,
@@ -110,6 +77,3 @@ PLUGIN: Final[IRPlugin[Any]] = IRPlugin(
     compare_outputs=_compare_outputs,
 )
 """The plug-in: modules in files with TVM's JSON."""
-
-FROM_ONNX: Final[IRPlugin[Any]] = replace(PLUGIN, load=_load_onnx, companions=_onnx_companions)
-"""The plug-in that reads ONNX files as modules of TVM."""

@@ -1,4 +1,4 @@
-"""The `IRPlugin` of ONNX files that Relay passes optimize, and `TO_ONNX`.
+"""The `IRPlugin` of ONNX files that Relay passes optimize.
 
 A model is imported when it is read, and exported when it is written. The version of its operators, its IR version and
 the names of its outputs are kept, and so is its metadata.
@@ -13,11 +13,11 @@ from weakref import WeakKeyDictionary
 
 from apass.core.ir_plugin import Comparison, IRPlugin, Measures
 from apass.errors import AdapterError
-from apass.relay.integration.plugin import PLUGIN, onnx_companions
+from apass.relay.integration.plugin import PLUGIN
 from apass.relay.ir.module import IRModule
 from apass.relay.type_inference.infer import infer_module
 
-__all__ = ["THROUGH_RELAY", "TO_ONNX", "exported_model", "imported_model"]
+__all__ = ["THROUGH_RELAY", "exported_model", "imported_model"]
 
 _SOURCES: Final[WeakKeyDictionary[IRModule, Path]] = WeakKeyDictionary()
 """The files that modules were read from, for the comparison of outputs with the original model."""
@@ -129,6 +129,14 @@ def exported_model(mod: IRModule, opset_version: int | None = None) -> Any:
     return model
 
 
+def _companions(path: Path) -> list[Path]:
+    """Return the files with the external data of an ONNX model."""
+    # onnx is an extra.
+    from apass.adapters.onnx import external_files
+
+    return external_files(path)
+
+
 def _save(mod: IRModule, path: Path, prepared: Any) -> None:
     # onnx is an extra.
     from apass.adapters.onnx import save_model
@@ -162,12 +170,9 @@ THROUGH_RELAY: Final[IRPlugin[IRModule]] = replace(
     load=_load,
     save=None,
     save_files=_save,
-    companions=onnx_companions,
+    companions=_companions,
     compare_outputs=_compare_outputs,
     measure=_measure,
     copies_unchanged=True,
 )
 """The plug-in that reads ONNX files as Relay modules, and writes such modules as ONNX files."""
-
-TO_ONNX: Final[IRPlugin[IRModule]] = replace(THROUGH_RELAY, load=PLUGIN.load, companions=None)
-"""The plug-in that reads Relay text, and writes ONNX files."""

@@ -1,7 +1,6 @@
-"""The `IRPlugin` of Relay, and that of ONNX files that are converted to Relay."""
+"""The `IRPlugin` of Relay."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Final
@@ -22,11 +21,10 @@ from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
 from apass.relay.parser import parse
 from apass.relay.text.printing.printer import astext
-from apass.relay.type_inference.infer import infer_module
 from apass.util.dull_outputs import dull_outputs
 from apass.util.other_inputs import OtherInputs
 
-__all__ = ["FROM_ONNX", "PLUGIN", "onnx_companions"]
+__all__ = ["PLUGIN"]
 
 
 def _load(path: Path) -> IRModule:
@@ -84,23 +82,6 @@ async def _prove_equal(before: IRModule, after: IRModule) -> Proof:
     return await prove_in_worker("apass.relay.equivalence.search", *data)
 
 
-def _load_onnx(path: Path) -> IRModule:
-    """Read an ONNX model, with its weights as constants."""
-    # Relay without ONNX does not need these modules.
-    from apass.relay.frontend import from_onnx
-
-    mod, _ = from_onnx(path, freeze_params=True)
-    return infer_module(mod)
-
-
-def onnx_companions(path: Path) -> list[Path]:
-    """Return the files with the external data of an ONNX model."""
-    # onnx is an extra.
-    from apass.adapters.onnx import external_files
-
-    return external_files(path)
-
-
 PLUGIN: Final = IRPlugin(
     adapter=ADAPTER,
     module_type=IRModule,
@@ -114,6 +95,3 @@ PLUGIN: Final = IRPlugin(
     copies_unchanged=False,
 )
 """The plug-in: modules in text files."""
-
-FROM_ONNX: Final = replace(PLUGIN, load=_load_onnx, companions=onnx_companions)
-"""The plug-in that reads ONNX files as Relay modules."""

@@ -92,7 +92,8 @@ class CatalogueHandlers:
         self._optimizer.check_open()
         text, suffix = _typed(values, "pipeline", str, "default"), _typed(values, "suffix", str, "")
         pipeline = (await self._optimizer.pipelines.find(text)).pass_
-        await self._optimizer.pipelines.check_options(text, f".{suffix.lower().removeprefix('.')}", options)
+        kind = f".{suffix.lower().removeprefix('.')}"
+        await self._optimizer.pipelines.check_options(text, kind, kind, options)
         return json_response(await run_sync(partial(_plan, pipeline, suffix, context)))
 
     def _describe_passes(self) -> list[dict[str, Any]]:

@@ -22,10 +22,7 @@ raise MissingExtraError("models of toys need toylib: pip install 'toys[toy]'")
 @pytest.fixture
 def package(packages: Path) -> None:
     """Install a package with an IR, without the library of its extra."""
-    points = (
-        "[apass.irs]\n.toy = toys.toy.plugin:PLUGIN\n"
-        "[apass.model_conversions]\n.onnx-to-.toy = toys.toy.plugin:FROM_ONNX\n"
-    )
+    points = "[apass.irs]\n.toy = toys.toy.plugin:PLUGIN\n[apass.pass_modules]\ntoy.FromONNX = toys.toy.plugin\n"
     write_distribution(packages, "toys", points, requires="toylib; extra == 'toy'")
     folder = packages / "toys" / "toy"
     folder.mkdir(parents=True)
@@ -52,11 +49,23 @@ async def test_impossible_conversion_is_refused() -> None:
     async with served(Optimizer(allow=["onnx.*"])) as client:
         for pipeline in ("default", "onnx.IdentityElimination"):
             with row(pipeline):
-                params: Params = {"suffix": "onnx", "to": "ll", "pipeline": pipeline}
+                params: Params = {"suffix": "onnx", "to": "json", "pipeline": pipeline}
                 answer = await client.post("/v1/jobs", params=params, content=RELU)
-                message = "model.onnx cannot be converted to a .ll file; supported conversions: .bc to .ll, "
+                message = "model.onnx cannot be converted to a .json file"
                 assert (answer.status_code, message in answer.json()["detail"]) == (422, True)
         assert (await client.get("/v1/jobs")).json()["jobs"] == []
+
+
+@pytest.mark.parametrize("pipeline", ["default", "onnx.IdentityElimination"])
+async def test_conversion_must_be_allowed(pipeline: str) -> None:
+    params: Params = {"suffix": "onnx", "to": "relax", "pipeline": pipeline}
+    async with served(Optimizer(allow=["onnx.*"])) as client:
+        answer = await client.post("/v1/jobs", params=params, content=RELU)
+        message = "results need the pass 'tvm.FromONNX', which is not allowed here"
+        assert (answer.status_code, message in answer.json()["detail"]) == (422, True)
+    async with served(Optimizer(allow=["onnx.*", "tvm.FromONNX"])) as client:
+        answer = await client.post("/v1/jobs", params={**params, "wait": "60"}, content=RELU)
+        assert (answer.json()["state"], answer.json()["result_kind"]) == ("done", ".relax"), answer.text
 
 
 async def test_format_of_a_converted_model_is_checked() -> None:
