@@ -7,16 +7,16 @@ another format than its model, the conversions that the pipeline lacks are added
 """
 
 import os
-import re
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from inspect import isawaitable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from anyio import CapacityLimiter
 
+from apass.batch.ways import converted_type, find_way, possible_results
 from apass.core.context import PassContext
 from apass.core.conversions import require_conversion, route_between
 from apass.core.ir_plugin import (
@@ -26,8 +26,6 @@ from apass.core.ir_plugin import (
     Measures,
     compare_outputs,
     file_suffix,
-    ir_names,
-    ir_of_type,
     irs_of_suffix,
     known_suffixes,
     plugin_for,
@@ -35,11 +33,10 @@ from apass.core.ir_plugin import (
     plugin_for_type,
     require_plugin,
 )
-from apass.errors import AdapterError, ApassError, InputError, MissingExtraError, PluginError
+from apass.errors import AdapterError, InputError, MissingExtraError, PluginError
 from apass.passes.base import Pass
 from apass.passes.registry import get_pass
 from apass.passes.sequential import Sequential
-from apass.pipelines.parser import parse_pipeline
 from apass.util.files import PartFile, Prepared, naming
 
 __all__ = [
@@ -284,7 +281,7 @@ def check_format(path: Path, result: str | None = None, pipeline: Pass[Any] | st
     if suffix not in suffixes():
         raise InputError(f"model file {path} has the suffix {path.suffix!r}; expected one of {', '.join(suffixes())}")
     if result not in (None, suffix) and not isinstance(pipeline, str):
-        _way(path, result, pipeline)
+        find_way(path, result, pipeline)
 
 
 def added_conversions(path: Path, result: str | None = None, pipeline: Pass[Any] | None = None) -> tuple[str, ...]:
@@ -293,17 +290,8 @@ def added_conversions(path: Path, result: str | None = None, pipeline: Pass[Any]
     Nothing is imported. See `check_format` for parameters and errors.
     """
     check_format(path, result, pipeline)
-    way = _way(path, result, pipeline)
+    way = find_way(path, result, pipeline)
     return (*way.before, *way.after)
-
-
-def converted_type(pipeline: Pass[Any]) -> type[Any] | None:
-    """Return the class of a pipeline's results; None if no pass changes the IR."""
-    for child in reversed(pipeline.children()):
-        kind = converted_type(child)
-        if kind is not None:
-            return kind
-    return pipeline.execution.result_type
 
 
 def format_of(path: Path, result: str | None = None, pipeline: Pass[Any] | str | None = None) -> ModelFormat:
@@ -328,7 +316,7 @@ def format_of(path: Path, result: str | None = None, pipeline: Pass[Any] | str |
     check_format(path, result, pipeline)
     suffix = file_suffix(path)
     kind = converted_type(pipeline) if isinstance(pipeline, Pass) else None
-    way = _way(path, result, pipeline)
+    way = find_way(path, result, pipeline)
     if kind is not None and not way.after:
         try:
             _writer(plugin_for_type(kind), result or suffix)
@@ -356,7 +344,9 @@ def conversion_format(path: Path, output: Path, source: str | None = None, resul
     sources, results = _named_irs(path, source), _named_irs(output, result)
     route = route_between(sources, results)
     if route is None:
-        raise InputError(f"{path} cannot be converted to a {file_suffix(output)} file; {_possible(file_suffix(path))}")
+        raise InputError(
+            f"{path} cannot be converted to a {file_suffix(output)} file; {possible_results(file_suffix(path))}"
+        )
     return ModelFormat(plugin_for_suffix(file_suffix(path), route.source), route.passes)
 
 
@@ -388,7 +378,7 @@ def check_installed(path: Path, result: str | None = None, pipeline: Pass[Any] |
         format_of(path, result, pipeline)
     for name in added_conversions(path, result, pipeline):
         require_conversion(name)
-    way = _way(path, result, pipeline)
+    way = find_way(path, result, pipeline)
     require_plugin(suffix, way.source)
     require_plugin(result or suffix, way.result)
 
@@ -406,101 +396,9 @@ def installed_suffixes() -> tuple[str, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
-    """The way of a model from its file through a pipeline to another file."""
-
-    source: str | None
-    """The name of the IR that the file is read as; None for the default one."""
-    before: tuple[str, ...] = ()
-    """The names of the conversions before the pipeline."""
-    inner: str = ""
-    """The name of the IR after these conversions."""
-    after: tuple[str, ...] = ()
-    """The names of the conversions after the pipeline."""
-    result: str | None = None
-    """The name of the IR that the result is written from; None if it is not known, or the default one of the suffix."""
-
-
-def _way(path: Path, result: str | None, pipeline: Pass[Any] | str | None) -> _Way:
-    """Return the way from a file to one of another suffix.
-
-    Raises:
-        InputError: if there is none.
-
-    """
-    suffix = file_suffix(path)
-    sources = irs_of_suffix(suffix)
-    if result is None or result == suffix:
-        source = _ir_of(sources, pipeline)
-        return _Way(source, result=source)
-    results = irs_of_suffix(result)
-    first = _ir_of(ir_names(), pipeline)
-    kind = converted_type(pipeline) if isinstance(pipeline, Pass) else None
-    if first is None and kind is None:
-        # The pipeline may take any modules, so it runs on those of the result.
-        route = route_between(sources, results)
-        if route is not None:
-            return _Way(route.source, route.passes, route.result, (), route.result)
-        raise InputError(f"{path} cannot be converted to a {result} file; {_possible(suffix)}")
-    begin = route_between(sources, sources if first is None else [first])
-    if begin is None:
-        raise InputError(f"{path} cannot be converted to {first}, which the pipeline begins with; {_possible(suffix)}")
-    last = begin.result if kind is None else ir_of_type(kind)
-    if last is None:
-        return _Way(begin.source, begin.passes, begin.result)
-    end = route_between([last], results)
-    if end is None:
-        raise InputError(
-            f"{path} cannot be converted to a {result} file: the pipeline returns a module of {last}; "
-            f"{_possible(suffix)}"
-        )
-    return _Way(begin.source, begin.passes, begin.result, end.passes, end.result)
-
-
-def _possible(suffix: str) -> str:
-    """Return what files of a suffix can be converted to, for messages."""
-    sources = irs_of_suffix(suffix)
-    others = [other for other in suffixes() if other != suffix and route_between(sources, irs_of_suffix(other))]
-    if not others:
-        return f"no conversion of {suffix} files is installed"
-    return f"{suffix} files can be converted to {', '.join(others)}, or with a pass of yours that has a result_type"
-
-
 def _plugin_of_ir(name: str) -> IRPlugin[Any]:
     """Return the plug-in of an IR by its name."""
     return plugin_for_suffix(next(suffix for suffix in suffixes() if name in irs_of_suffix(suffix)), name)
-
-
-def _ir_of(names: Collection[str], pipeline: Pass[Any] | str | None) -> str | None:
-    """Return the first of some IRs that a pipeline has passes of, or None."""
-    matches = _PREFIX.finditer(str(pipeline or ""))
-    # A pass such as `xdsl.FromMLIR` reads another IR than its prefix.
-    words = (word.lower() for match in matches for word in (match[2], match[1]) if word is not None)
-    named = next((word for word in words if word in names), None)
-    if named is not None or pipeline is None or len(names) < 2:
-        return named
-    kind = _first_module_type(pipeline)
-    known = None if kind is None else ir_of_type(kind)
-    return known if known in names else None
-
-
-def _first_module_type(pipeline: Pass[Any] | str) -> type[Any] | None:
-    """Return the class of modules that the first pass takes for which it is known."""
-    stack: list[Pass[Any]] = []
-    # The caller parses the text too, and reports its errors.
-    with suppress(ApassError):
-        stack = [parse_pipeline(pipeline) if isinstance(pipeline, str) else pipeline]
-    while stack:
-        top = stack.pop()
-        if top.execution.module_type is not None:
-            return top.execution.module_type
-        stack += reversed(top.children())
-    return None
-
-
-_PREFIX: Final = re.compile(r"(?<![\w.])(\w+)\.(?:From(\w+))?")
-"""The first part of a name such as `onnx.Inline`, and that of `mlir.FromXDSL` after `From`."""
 
 
 def _writer(plugin: IRPlugin[Any], suffix: str) -> IRPlugin[Any]:

@@ -62,7 +62,8 @@ class Route:
 def conversions() -> Iterator[Conversion]:
     """Iterate over all conversions, sorted by name.
 
-    They are registered passes, and entry points. Nothing is imported. A module of passes that several names share, such as `toy.*`, must be imported before.
+    They are registered passes, and entry points. Nothing is imported. A module of passes that several names share, such
+    as `toy.*`, must be imported before.
     """
     for name in sorted({*known_names(), *plugins(_MODULES)}):
         conversion = Conversion.of(name)
