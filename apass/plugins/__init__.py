@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from apass.util.late_modules import imported_late
     from apass.util.other_inputs import OtherInputs, same_value
     from apass.util.tagged_json import reachable_types, read_tagged, write_tagged
-    from apass.util.text import text_of_error
+    from apass.util.text import raising_line, short_reason, text_of_error
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -71,7 +71,7 @@ else:
             "apass.util.late_modules": ["imported_late"],
             "apass.util.other_inputs": ["OtherInputs", "same_value"],
             "apass.util.tagged_json": ["reachable_types", "read_tagged", "write_tagged"],
-            "apass.util.text": ["text_of_error"],
+            "apass.util.text": ["raising_line", "short_reason", "text_of_error"],
         },
     )
 
@@ -119,11 +119,13 @@ __all__ = [
     "prove_in_worker",
     "provide_config_option",
     "provide_pass",
+    "raising_line",
     "reachable_types",
     "read_tagged",
     "reviewed",
     "run_in_worker",
     "same_value",
+    "short_reason",
     "take_draft",
     "tentative_changes",
     "text_of_error",

@@ -1,8 +1,10 @@
 """Texts of messages that quote values of any size, and counts."""
 
+import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
-__all__ = ["aligned_rows", "count_of", "shorten", "size_text", "text_of_error"]
+__all__ = ["aligned_rows", "count_of", "raising_line", "short_reason", "shorten", "size_text", "text_of_error"]
 
 
 def shorten(text: str, limit: int = 300) -> str:
@@ -24,6 +26,36 @@ def text_of_error(error: BaseException) -> str:
         return str(error)
     except Exception as other:
         return f"(no text: its __str__ raised {type(other).__name__})"
+
+
+def short_reason(error: BaseException, message: str | None = None, limit: int = 400) -> str:
+    r"""Return the type and the message of an error as one line of limited length.
+
+    An error without a message has the line of code that raised it instead.
+
+    Parameters:
+        error: the error.
+        message: the part of its text that matters; None for all of it.
+        limit: the maximum length of the message.
+
+    >>> short_reason(ValueError("first\nsecond"))
+    'ValueError: first second'
+    """
+    text = " ".join((text_of_error(error) if message is None else message)[: 2 * limit].split())
+    text = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text) or raising_line(error)
+    return f"{type(error).__name__}: {shorten(text, limit)}".removesuffix(": ")
+
+
+def raising_line(error: BaseException) -> str:
+    """Return the line of code that raised an error, with its place.
+
+    It says what an `assert` without a message expected. It is empty if no source is known.
+    """
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.line]
+    if not frames:
+        return ""
+    place = "/".join(Path(frames[-1].filename).parts[-3:])
+    return f"{frames[-1].line} (line {frames[-1].lineno} of {place})"
 
 
 def count_of(number: int, noun: str) -> str:

@@ -1,6 +1,7 @@
 """`apass.util.text`."""
 
 import asyncio
+import re
 
 import pytest
 
@@ -9,7 +10,7 @@ from apass.executors.remote_errors import failure_of
 from apass.instruments import ReportInstrument
 from apass.instruments.report.record import RunStatus
 from apass.instruments.support.outcomes import ending_text
-from apass.util.text import text_of_error
+from apass.util.text import raising_line, short_reason, text_of_error
 
 
 class MuteError(Exception):
@@ -22,6 +23,22 @@ def test_error_without_text_keeps_its_type() -> None:
     assert text_of_error(MuteError()) == text
     assert ending_text(MuteError()) == f"MuteError: {text}"
     assert f"MuteError: {text}" in failure_of(MuteError()).summary
+
+
+def test_error_without_message_shows_its_line() -> None:
+    with pytest.raises(ZeroDivisionError) as caught:
+        raise ZeroDivisionError
+    line = raising_line(caught.value)
+    assert re.fullmatch(r"raise ZeroDivisionError \(line \d+ of tests/util/test_text\.py\)", line)
+    assert short_reason(caught.value) == f"ZeroDivisionError: {line}"
+    assert (short_reason(ValueError()), raising_line(ValueError())) == ("ValueError", "")
+
+
+def test_reason_is_one_line_of_limited_length() -> None:
+    assert short_reason(MuteError()) == "MuteError: (no text: its __str__ raised RuntimeError)"
+    assert short_reason(ValueError("a\nb")) == "ValueError: a b"
+    assert short_reason(ValueError("a\nb"), "a") == "ValueError: a"
+    assert short_reason(ValueError("abc"), limit=2) == "ValueError: ab..."
 
 
 class Panic(BaseException):

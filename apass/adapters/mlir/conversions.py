@@ -1,5 +1,6 @@
 """The passes between MLIR and other IRs, such as `mlir.ToLLVM`."""
 
+import re
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -16,6 +17,9 @@ from apass.passes.registry import provide_pass
 __all__ = ["FromLLVM", "FromXDSL", "ToLLVM"]
 
 _TRANSLATE: Final = "mlir-translate"
+
+_OTHER_DIALECT: Final = re.compile(r"Dialect `\S*' not found|LLVMTranslationDialectInterface")
+"""What `mlir-translate` prints about an operation of another dialect than `llvm`."""
 
 
 class _Translation(ModulePass[Any]):
@@ -67,7 +71,13 @@ class ToLLVM(_Translation):
         """
         if not isinstance(mod, MLIRModule):
             raise AdapterError(f"pass 'mlir.ToLLVM' takes an MLIRModule, got {type(mod).__name__}")
-        text = await self._translated("--mlir-to-llvmir", ADAPTER.dumps(mod), mod.source, ctx)
+        try:
+            text = await self._translated("--mlir-to-llvmir", ADAPTER.dumps(mod), mod.source, ctx)
+        except AdapterError as error:
+            if _OTHER_DIALECT.search(str(error)) is None:
+                raise
+            advice = "lower other dialects before, for example with mlir.convert-to-llvm"
+            raise AdapterError(f"{error}\n  {advice}") from None
         return self._llvm.Module.parse(text)
 
 

@@ -17,11 +17,11 @@ from apass.adapters.onnx import ADAPTER, count_nodes
 from apass.adapters.onnx.outputs.evaluation import runtime_session
 from apass.adapters.onnx.outputs.input_search import InputSearch
 from apass.adapters.onnx.outputs.inputs import parsed
-from apass.adapters.onnx.validation import short_reason
 from apass.concurrency.processes.pool import run_in_worker
 from apass.core.context import waiting_for
 from apass.core.named_callables import register_callable
 from apass.errors import AdapterError, MissingExtraError
+from apass.util.text import short_reason
 
 __all__ = ["count_bytes", "count_nodes", "is_slower", "latency", "measure_latencies"]
 

@@ -33,10 +33,10 @@ from apass.adapters.onnx.validation import (
     is_text_too_deep,
     kind_of,
     quoted,
-    short_reason,
 )
 from apass.errors import AdapterError
 from apass.util.files import PartFile, Prepared
+from apass.util.text import short_reason
 
 __all__ = [
     "external_files",

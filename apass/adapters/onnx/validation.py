@@ -31,7 +31,6 @@ __all__ = [
     "is_text_too_deep",
     "kind_of",
     "quoted",
-    "short_reason",
 ]
 
 MAX_NESTING: Final = 32
@@ -45,9 +44,6 @@ MAX_CALLS: Final = 100
 
 LONGEST_NAME: Final = 80
 """Maximum number of characters of a name in a message."""
-
-LONGEST_REASON: Final = 400
-"""Maximum number of characters of an error of another library in a message."""
 
 _ONNX: Final = "ai.onnx"
 """The other name of the default domain."""
@@ -155,18 +151,6 @@ def check_model(user: str, value: object) -> None:
 def kind_of(value: object) -> str:
     """Return the name of the type of a value, for messages."""
     return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
-
-
-def short_reason(error: BaseException) -> str:
-    r"""Return the type and the message of an error as one line of limited length.
-
-    >>> short_reason(ValueError("first\nsecond"))
-    'ValueError: first second'
-    """
-    text = " ".join(str(error)[: 2 * LONGEST_REASON].split())
-    text = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
-    shortened = text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}..."
-    return f"{type(error).__name__}: {shortened}".removesuffix(": ")
 
 
 class _GraphCheck:

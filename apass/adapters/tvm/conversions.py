@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from apass.adapters.tvm.bridge import check_module
 from apass.adapters.tvm.execution import call_in_thread
+from apass.adapters.tvm.failures import failing_part, imported_node
 from apass.adapters.tvm.library import IRModule, short_reason, tvm
 from apass.core.context import PassContext
 from apass.core.outside import Outside
@@ -72,7 +73,11 @@ def from_onnx_proto(model: Any, *, keep_params_in_input: bool = False) -> IRModu
     try:
         return frontend.from_onnx(model, keep_params_in_input=keep_params_in_input)
     except Exception as error:  # TVM raises errors of many types for what it does not support
-        raise AdapterError(f"TVM cannot import the ONNX model: {short_reason(error)}") from None
+        failure = AdapterError(f"TVM cannot import the ONNX model: {short_reason(error)}")
+        node = imported_node(error)
+        if node:
+            failure.add_note(node)
+        raise failure from None
 
 
 class ToLLVM(ModulePass[Any]):
@@ -120,7 +125,11 @@ def _llvm_text(mod: IRModule, target: str) -> str:
     try:
         compiled = tvm.compile(mod, target=target)
     except Exception as error:  # TVM raises errors of many types
-        raise AdapterError(f"TVM cannot compile the module for target {target!r}: {short_reason(error)}") from None
+        part = failing_part(mod, lambda part: tvm.compile(part, target=target), error)
+        where = f"\n  at {part}" if part else ""
+        raise AdapterError(
+            f"TVM cannot compile the module for target {target!r}: {short_reason(error)}{where}"
+        ) from None
     library = getattr(compiled, "mod", compiled)
     parts = [part for part in (library, *library.imports) if part.kind == "llvm"]
     if len(parts) != 1:

@@ -1,10 +1,12 @@
 """TVM itself, its functions and errors: what the modules of this adapter share."""
 
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, Final, TypeAlias
 
 from apass.errors import MissingExtraError
+from apass.util import text
 
 __all__ = [
     "FUNCTIONS",
@@ -28,6 +30,9 @@ try:
 except ImportError as _error:
     raise MissingExtraError(f"modules of TVM need apache-tvm ({_error}): pip install 'apass[tvm]'") from _error
 
+_TRACE: Final = re.compile(r"\s*(?:Traceback|File |\[|\d+: |\d*\s*\|[\s^]*$)")
+"""A line of a C++ traceback, or one that only underlines the line of a source before it."""
+
 IRModule: TypeAlias = Any
 """A `tvm.IRModule`. TVM has no types that a type checker could use."""
 BaseFunc: TypeAlias = Any
@@ -48,6 +53,4 @@ def functions_of(mod: IRModule) -> Iterator[tuple[str, BaseFunc]]:
 
 def short_reason(error: BaseException) -> str:
     """Return the message of an error of TVM in one line, without its C++ traceback."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    message = next((line for line in lines if not line.startswith(("Traceback", "File ", "["))), "")
-    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+    return text.short_reason(error, "\n".join(line for line in str(error).splitlines() if not _TRACE.match(line)))

@@ -40,6 +40,7 @@ from apass.adapters.xdsl.text import new_context
 from apass.concurrency.processes.pool import run_in_worker
 from apass.core.ir_plugin import Comparison
 from apass.util.other_inputs import OtherInputs, same_value
+from apass.util.text import short_reason
 
 __all__ = ["compare_in_process", "compare_outputs", "is_public", "signature"]
 
@@ -306,8 +307,7 @@ def _reason(error: Exception) -> str:
         return f"executed more than {MOST_STEPS:,} operations"
     if isinstance(error, _UnsupportedError):
         return str(error)
-    first = next(iter(str(error).splitlines()), "")
-    return f"failed with {type(error).__name__}: {first}" if first else f"failed with {type(error).__name__}"
+    return f"failed with {short_reason(error, next(iter(str(error).splitlines()), ''))}"
 
 
 def _equal(types: Sequence[Attribute], before: Sequence[Any], after: Sequence[Any]) -> bool:

@@ -23,6 +23,7 @@ from apass.concurrency.run_locals import RunLocal
 from apass.core.config import provide_config_option
 from apass.core.context import PassContext
 from apass.errors import AdapterError, VerifyError
+from apass.util.text import raising_line, short_reason
 
 __all__ = [
     "ALLOW_UNREGISTERED",
@@ -108,7 +109,7 @@ def parse_module(text: str, name: str, *, allow_unregistered: bool | None = None
     except ParseError as error:
         raise AdapterError(f"cannot parse {str(error).strip()}") from error
     except Exception as error:  # dialects raise many types, such as VerifyException for an invalid attribute
-        raise AdapterError(f"cannot parse {name}: {type(error).__name__}: {error}") from error
+        raise AdapterError(f"cannot parse {name}: {short_reason(error)}") from error
 
 
 _HEAD: Final = re.compile(r'(?:%(?P<result>[\w$.-]+) = )?"(?P<name>[\w$.]+)"\((?P<operands>[\w$.%, -]*)\)', re.ASCII)
@@ -239,9 +240,12 @@ def verify_module(mod: Operation, subject: str) -> None:
 
 
 def full_message(error: Exception) -> str:
-    """Return the message of an error of xDSL, and its notes on further lines."""
+    """Return the message of an error of xDSL, and its notes on further lines.
+
+    An error without a message has the line of code that raised it instead.
+    """
     notes: list[str] = getattr(error, "__notes__", [])
-    return "\n".join([str(error).strip(), *notes])
+    return "\n".join([str(error).strip() or raising_line(error), *notes])
 
 
 class LocationPrinter(Printer):

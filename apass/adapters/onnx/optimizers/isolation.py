@@ -18,8 +18,8 @@ from apass.adapters.onnx.calls import MAX_EXPANDED, expanded_nodes
 from apass.adapters.onnx.memory_limit import memory_limit
 from apass.adapters.onnx.outputs.evaluation import runtime_session
 from apass.adapters.onnx.storage import model_proto, private_copy, with_parts
-from apass.adapters.onnx.validation import short_reason
 from apass.errors import AdapterError, ApassError, MissingExtraError, VerifyError
+from apass.util.text import short_reason
 
 __all__ = ["Optimizer", "Request", "is_same_computation", "optimize_bytes", "restore"]
 

@@ -19,6 +19,7 @@ except ImportError as _error:
 
 from apass.adapters.onnx.outputs import kernels, old_versions
 from apass.adapters.onnx.outputs.comparison import plain
+from apass.util.text import short_reason
 
 __all__ = [
     "LOADERS",
@@ -207,5 +208,4 @@ LOADERS: Final[Mapping[Engine, Callable[[bytes], LoadedModel]]] = {
 
 
 def _short(error: Exception) -> str:
-    text = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
-    return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}..."
+    return short_reason(error, str(error).strip().partition("\n")[0], LONGEST_REASON)

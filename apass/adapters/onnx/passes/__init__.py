@@ -53,7 +53,8 @@ from apass.adapters.onnx.passes.workarounds import (
 from apass.adapters.onnx.rewrites import FusePass, SimplifyPass
 from apass.adapters.onnx.rewrites.engine import MAX_BYTES
 from apass.adapters.onnx.traversal import is_small
-from apass.adapters.onnx.validation import check_model, quoted, short_reason
+from apass.adapters.onnx.validation import check_model, quoted
+from apass.util.text import short_reason
 
 __all__ = ["DEFAULT", "TABLE", "OnnxPass", "PassEntry"]
 

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
+from apass.util.text import short_reason
+
 __all__ = ["caught_errors"]
 
 _CAUGHT: ContextVar[list[logging.LogRecord] | None] = ContextVar("apass_onnx_records", default=None)
@@ -59,7 +61,7 @@ def _error_text(record: logging.LogRecord) -> str:
     error = record.exc_info[1] if record.exc_info else None
     if error is None:
         return ""
-    reason = f"{type(error).__name__}: {error}"
+    reason = short_reason(error)
     message = record.getMessage()
     # onnx_ir logs some messages with a placeholder but without arguments.
     return message.replace("%s", reason) if "%s" in message else f"{message}: {reason}"

@@ -9,8 +9,9 @@ import onnx_ir as ir
 from apass.adapters.onnx.rewrites.editing import Editor, WouldChangeError
 from apass.adapters.onnx.rewrites.facts import Facts, subgraphs
 from apass.adapters.onnx.rewrites.growth import Growth
-from apass.adapters.onnx.validation import quoted, short_reason
+from apass.adapters.onnx.validation import quoted
 from apass.errors import AdapterError, ApassError
+from apass.util.text import short_reason
 
 __all__ = ["ANY", "MAX_BYTES", "Context", "RewritePass", "Rule", "Rules"]
 
