@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 from apass.core.adapter import IRAdapter, adapter_for
 from apass.errors import AdapterError
 
-__all__ = ["Node", "has_locations", "nodes_of", "with_locations"]
+__all__ = ["Node", "has_locations", "nodes_of", "with_locations", "with_names"]
 
 ModT = TypeVar("ModT")
 
@@ -90,3 +90,13 @@ def with_locations(mod: ModT) -> ModT:
         kind = type(mod).__qualname__
         raise AdapterError(f"nodes of a {kind} have no locations: its adapter does not define nodes and with_locations")
     return cast("ModT", cast("Any", adapter).with_locations(mod))
+
+
+def with_names(mod: ModT) -> ModT:
+    """Return a module whose nodes keep their names in passes.
+
+    It is the module itself, unless the adapter defines the optional method `with_names`: a library may number nodes
+    anew, and keep the names of their locations.
+    """
+    method = getattr(adapter_for(mod), "with_names", None)
+    return mod if method is None else cast("ModT", method(mod))

@@ -219,6 +219,13 @@ class OptionalMethods(Protocol[ModT, FuncT]):
         """
         ...
 
+    def with_names(self, mod: ModT) -> ModT:
+        """Return a module whose nodes keep their names in passes.
+
+        It is for `apass blame`, on an IR whose library numbers nodes anew.
+        """
+        ...
+
     def sources(self, mod: ModT) -> Mapping[str, str]:
         """Return the texts that the spans of the module point into, by source name.
 

@@ -9,7 +9,7 @@ from apass.util.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from apass.adapters.base import BaseAdapter
-    from apass.adapters.nodes import Node, with_locations
+    from apass.adapters.nodes import Node, with_locations, with_names
     from apass.concurrency.limits import NO_LIMIT, Slots, usable_cores
     from apass.concurrency.processes.command import complete_process
     from apass.concurrency.processes.pool import LostCall, call_in_worker, run_in_worker
@@ -58,7 +58,7 @@ else:
             "apass.passes.draft": ["Draft", "offer_draft", "take_draft"],
             "apass.core.executor": ["in_executor"],
             "apass.core.ir_plugin": ["Comparison", "GivenInputs", "Measures", "Proof"],
-            "apass.adapters.nodes": ["Node", "with_locations"],
+            "apass.adapters.nodes": ["Node", "with_locations", "with_names"],
             "apass.core.outside": ["Outside", "reviewed"],
             "apass.display.view": ["View"],
             "apass.external.solver": ["NotEncodedError", "counterexample", "prove_in_worker"],
@@ -131,6 +131,7 @@ __all__ = [
     "text_of_error",
     "usable_cores",
     "with_locations",
+    "with_names",
     "without_changes",
     "write_tagged",
     "write_whole",

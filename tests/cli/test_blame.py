@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.command_line import run_in as run
+from tests.helpers.mlir_modules import CALLS, NEEDS_MLIR
 
 pytestmark = pytest.mark.process
 
@@ -158,3 +159,13 @@ def test_location_check_rejects_other_choices(tmp_path: Path) -> None:
     status, output, errors = blame(tmp_path, "--check-locations", "--node", "%z")
     assert (status, output) == (2, "")
     assert errors == "apass: --node shows histories, and --check-locations shows none; give one of them\n"
+
+
+@NEEDS_MLIR
+def test_operations_of_mlir_have_their_names(tmp_path: Path) -> None:
+    (tmp_path / "calls.mlir").write_text(CALLS)
+    status, output, _ = run(tmp_path, "blame", "calls.mlir", "-p", "mlir.canonicalize,mlir.inline", "--node", "%sum")
+    last = "  removed by 0:sequential/0:mlir.canonicalize  %sum = arith.addi %arg0, %zero : i32"
+    assert (status, output.splitlines()[-1]) == (0, last)
+    status, output, _ = run(tmp_path, "blame", "calls.mlir", "-p", "mlir.strip-debuginfo", "--check-locations")
+    assert (status, "in g: lost the location of return#0" in output) == (1, True)

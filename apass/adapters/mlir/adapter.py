@@ -8,8 +8,10 @@ from hashlib import blake2b
 from typing import Final
 
 from apass.adapters.mlir.module import BYTECODE, MLIRFunction, MLIRModule, indentation_of, indented, print_arguments
+from apass.adapters.mlir.nodes import function_nodes, with_file_locations
 from apass.adapters.mlir.reductions import shrinkings
 from apass.adapters.mlir.structure import Operation, declaration
+from apass.adapters.nodes import Node
 from apass.adapters.programs import MLIR_OPT, Request, failure, run_now
 from apass.core.adapter import FunctionKind
 from apass.errors import AdapterError, VerifyError
@@ -124,6 +126,27 @@ class MLIRAdapter:
     def commit(self, sub: MLIRModule) -> MLIRModule:
         """Return an equal module."""
         return MLIRModule(sub.text, sub.source)
+
+    def nodes(self, func: MLIRFunction) -> Iterator[Node]:
+        """Iterate over the operations inside of a function."""
+        return function_nodes(func)
+
+    def with_locations(self, mod: MLIRModule) -> MLIRModule:
+        """Return a module in which each operation has a location.
+
+        Raises:
+            AdapterError: if the module is invalid.
+            MissingExtraError: if there is no `mlir-opt`.
+
+        """
+        return with_file_locations(mod)
+
+    def with_names(self, mod: MLIRModule) -> MLIRModule:
+        """Return a module whose locations contain the names of results, which passes keep.
+
+        It has the same errors as `with_locations`.
+        """
+        return with_file_locations(mod, has_names=True)
 
     def shrinkings(self, mod: MLIRModule) -> Iterator[Shrinking[MLIRModule]]:
         """Iterate over the parts that can be removed: functions, bodies, and operations."""

@@ -34,6 +34,7 @@ _LOCATION: Final = re.compile(
     r"""^(?:[^"/\n]|"(?:[^"\\\n]|\\.)*"|/(?!/))*?\bloc\((?:["#]|unknown\b|callsite\b|fused\b)""", re.MULTILINE
 )
 """A location that is in no comment and no string."""
+_LOCATION_ALIAS: Final = re.compile(r"^#loc\d* *=", re.MULTILINE)
 _STRING: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*')
 _MARK: Final = re.compile(r'[{,]\s*"?SkipOptimization"?\s*(?:=\s*([\w.]+)[^,}]*)?[,}]')
 
@@ -54,6 +55,8 @@ class MLIRFunction:
     """The text of the operation."""
     body: int = field(default=0, compare=False, repr=False)
     """The offset in `text` of the brace at which the body begins."""
+    definitions: str = field(default="", compare=False, repr=False)
+    """The aliases of the module, which the text may use."""
 
     @property
     def is_skipped(self) -> bool:
@@ -108,7 +111,8 @@ class MLIRModule:
 
         It is empty if the operations of the text cannot be separated with certainty, as in generic form.
         """
-        return {name: _function(name, part) for name, part in self.structure.functions.items()}
+        definitions = "".join(self.structure.definitions())
+        return {name: _function(name, part, definitions) for name, part in self.structure.functions.items()}
 
     @cached_property
     def has_locations(self) -> bool:
@@ -133,11 +137,11 @@ class MLIRModule:
             object.__setattr__(self, name, value)
 
 
-def _function(name: str, part: Operation) -> MLIRFunction:
+def _function(name: str, part: Operation, definitions: str) -> MLIRFunction:
     """Return a function whose text is not indented."""
     indentation = indentation_of(part.text)
     head, body = (dedented(text, indentation) for text in (part.text[: part.body], part.text[part.body :]))
-    return MLIRFunction(name, head + body, len(head))
+    return MLIRFunction(name, head + body, len(head), definitions)
 
 
 def indentation_of(text: str) -> str:
@@ -156,7 +160,11 @@ def indented(text: str, indentation: str) -> str:
 
 
 def print_arguments(mod: MLIRModule) -> tuple[str, ...]:
-    """Return the arguments that print a module with its locations and metadata."""
+    """Return the arguments that print a module with its locations and metadata.
+
+    If `mlir-opt` printed the module in local scope, so does the next pass.
+    """
     if mod.has_locations:
-        return ("--mlir-print-debuginfo",)
+        is_local = mod.is_printed and not mod.has_metadata and _LOCATION_ALIAS.search(mod.text) is None
+        return ("--mlir-print-debuginfo", LOCAL_SCOPE) if is_local else ("--mlir-print-debuginfo",)
     return () if mod.has_metadata else (LOCAL_SCOPE,)

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from apass import instruments
-from apass.adapters.nodes import has_locations, with_locations
+from apass.adapters.nodes import has_locations, with_locations, with_names
 from apass.batch.formats import format_of
 from apass.cli.command import Command
 from apass.cli.errors import errors_as_lines, failure_text, warnings_as_lines
@@ -87,7 +87,7 @@ def blame(
         async def work() -> None:
             enter_module(model.name)
             async with context:
-                mod: Any = model_format.load(model)
+                mod: Any = with_names(model_format.load(model))
                 # Without artificial locations, those of the file are checked.
                 mod = with_locations(mod) if check_locations and has_locations(adapter_for(mod)) else mod
                 try:

@@ -1,5 +1,6 @@
 """The nodes of each IR, and what passes do to them and to their locations."""
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -13,6 +14,7 @@ from xdsl.dialects import arith
 import apass
 from apass import relay
 from apass.adapters.llvm import Function, Module
+from apass.adapters.mlir import MLIRModule
 from apass.adapters.nodes import nodes_of
 from apass.adapters.onnx import private_copy
 from apass.adapters.tvm import from_script
@@ -21,6 +23,7 @@ from apass.instruments import LocationCheckInstrument, Provenance, ProvenanceIns
 from apass.relay.integration.adapter import ADAPTER as RELAY
 from tests.helpers import llvm_modules, onnx_models, tvm_modules, xdsl_modules
 from tests.helpers.amounts import amount
+from tests.helpers.mlir_modules import CALLS, NEEDS_MLIR
 
 pytestmark = pytest.mark.anyio
 
@@ -214,6 +217,37 @@ async def test_broken_xdsl_operation_is_found() -> None:
     assert touches(found, "%sum") == ["removed BreakXdsl"]
     assert touches(found, "func.return#0") == ["changed BreakXdsl"]
     assert locations == "0:sequential/0:BreakXdsl in sums: made without location arith.muli#0"
+
+
+@NEEDS_MLIR
+@pytest.mark.process
+async def test_mlir_passes_are_found() -> None:
+    mod = apass.plugins.with_names(MLIRModule(CALLS, "calls.mlir"))
+    found, locations = await observed(mod, "mlir.canonicalize", "mlir.inline")
+    assert [touches(found, name) for name in ("%zero", "%sum")] == [["removed mlir.canonicalize"]] * 2
+    assert touches(found, "%y") == ["changed mlir.canonicalize", "removed mlir.inline"]
+    assert touches(found, "return#0", "f") == ["changed mlir.inline"]
+    # A function that no pass changes has no touches, whatever the layout of the file.
+    assert touches(found, "return#0", "g") == []
+    assert found.function("g").touches == ()
+    assert locations == "no pass lost or invented a location"
+
+
+@apass.module_pass(opt_level=0)
+def BreakMlir(mod: Any, ctx: apass.PassContext) -> Any:
+    """Multiply where a function adds, without a location."""
+    return MLIRModule(re.sub(r"arith\.addi (.*) loc\(.*\)", r"arith.muli \1 loc(unknown)", mod.text))
+
+
+@NEEDS_MLIR
+@pytest.mark.process
+async def test_broken_mlir_operation_is_found() -> None:
+    mod = apass.plugins.with_names(MLIRModule(CALLS, "calls.mlir"))
+    found, locations = await observed(mod, BreakMlir)
+    assert touches(found, "arith.muli#0") == ["made BreakMlir"]
+    assert touches(found, "%sum") == ["removed BreakMlir"]
+    assert touches(found, "%y") == ["changed BreakMlir"]
+    assert locations == "0:sequential/0:BreakMlir in f: made without location arith.muli#0"
 
 
 LLVM = """
