@@ -166,7 +166,7 @@ def test_other_files_are_an_error(tmp_path: Path) -> None:
     result = command("opt", tmp_path / "m.relax")
     assert (result.exit_code, "not a module in TVM's JSON format" in result.output) == (1, True)
     result = command("convert", tmp_path / "m.onnx", tmp_path / "n.relax")
-    assert (result.exit_code, "is no ONNX model" in result.output) == (1, True)
+    assert (result.exit_code, "not an ONNX model in the format" in result.output) == (1, True)
 
 
 BROKEN = """
