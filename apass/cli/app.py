@@ -35,7 +35,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         "Use the command line of a compiler": {
             "llvm-opt": "Run the command line of LLVM's opt, and show what its passes do.",
             "mlir-opt": "Run the command line of mlir-opt, and show what its passes do.",
-            "xdsl-opt": "Run the command line of xdsl-opt, and show what its passes do.",
+            "xdsl-opt": "Run the command line of xdsl-opt, with the passes as those of apass.",
         },
         "Use a server": {
             "serve": "Serve jobs over HTTP, until Ctrl-C or SIGTERM.",

@@ -20,6 +20,7 @@ __all__ = [
     "default_pipeline",
     "default_pipelines",
     "make_plan",
+    "pipeline_contents",
     "pipeline_text",
     "plan_files",
     "read_pipeline",
@@ -192,13 +193,19 @@ def pipeline_text(text: str, suffixes: Iterable[str] = ()) -> str:
         PipelineSyntaxError: if no language can read the text, or several can.
 
     """
-    contents = _contents(text)
+    contents = pipeline_contents(text)
     if _is_empty(contents) or is_plain(contents):
         return contents
     return str(parse_pipeline(contents, suffixes=sorted(set(suffixes))))
 
 
-def _contents(text: str) -> str:
+def pipeline_contents(text: str) -> str:
+    """Return the text of a pipeline; `@FILE` is replaced by the contents of the file.
+
+    Raises:
+        InputError: if the file cannot be read, is too large, or contains no pass.
+
+    """
     if not text.startswith("@"):
         return text
     path = text.removeprefix("@")

@@ -1,7 +1,7 @@
 """Commands that take the command lines of other compilers.
 
-`apass mlir-opt` is one. Without an option of apass, the compiler itself runs, with the same arguments. With one, its passes run as those of
-apass, as by `apass opt`, and the compiler prints the result.
+`apass mlir-opt` is one. Without an option of apass, the compiler itself runs, with the same arguments. With one, its
+passes run as those of apass, as by `apass opt`, and the compiler prints the result.
 """
 
 import inspect
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand
@@ -23,17 +23,26 @@ from apass.cli.options import FlagValue
 from apass.cli.usage import flags_of
 from apass.errors import InputError
 
-__all__ = ["NativeLine", "ToolCommand", "run_tool", "split_arguments"]
+__all__ = ["NativeArguments", "NativeLine", "ToolCommand", "run_tool", "split_arguments"]
 
 _LISTED: Final = re.compile(r"^\s+--?([\w.-]+)", re.MULTILINE)
 """An option in the help of a compiler."""
+
+
+NativeArguments = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="ARGUMENT", help="The command line of the compiler, and long options of `apass opt`."),
+]
 
 
 class ToolCommand(TyperCommand):
     """A command whose arguments are those of another program."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Keep all arguments for the program."""
+        """Keep all arguments for the program, unless they ask for help alone."""
+        if args in (["--help"], ["-h"]):
+            typer.echo(ctx.get_help())
+            ctx.exit()
         ctx.params["arguments"] = list(args)
         return []
 

@@ -1,7 +1,6 @@
 """`xdsl-opt` whose passes run as those of apass."""
 
 import argparse
-import os
 import sys
 import traceback
 import warnings
@@ -59,14 +58,14 @@ class _Main(xDSLOptMain):
     Parameters:
         args: the command line.
         options: the options of apass that select passes.
-        instruments: what observes the passes.
 
     """
 
-    def __init__(self, args: Sequence[str], options: SelectionOptions, instruments: Sequence[object]) -> None:
+    def __init__(self, args: Sequence[str], options: SelectionOptions) -> None:
         super().__init__(args=args)
         self._options = options
-        self._instruments = instruments
+        self.instruments: Sequence[object] = ()
+        """What observes the passes."""
         self._result: ModuleOp | None = None
 
     def register_all_dialects(self) -> None:
@@ -95,7 +94,7 @@ class _Main(xDSLOptMain):
             callback(None, prog, passes[0] if passes else None)
         looks = self.args.time_passes or self.args.print_between_passes
         pipeline: Pass[ModuleOp] = Sequential([wrap(pass_) for pass_ in passes])
-        context = make_context(self._options, [pipeline], [*self._instruments, *([_Callback(self)] if looks else [])])
+        context = make_context(self._options, [pipeline], [*self.instruments, *([_Callback(self)] if looks else [])])
         self._result = prog
         try:
             with CONTEXT.set_to(self.ctx), VERIFY.set_to(not self.args.disable_verify):
@@ -134,23 +133,23 @@ def run_xdsl(native: Sequence[str], own: Sequence[str]) -> int:
     options, groups = _parsed(own)
     # As xdsl-opt does.
     warnings.filterwarnings("default", category=DeprecationWarning)
-    # Not `Path.is_file`, which raises for a pipeline of some thousand characters.
-    path = Path(next((word for word in native if not word.startswith("-") and os.path.isfile(word)), "stdin"))
-    job = Job(path.name, path, path)
-    plan = RunPlan(plan=Plan([job], {}, {}), context=ContextOptions(), backend="asyncio")
-    observers = [observer for group in groups if (observer := group.create_observer(plan)) is not None]
-    with _observed(observers, job):
-        try:
-            enter_module(job.name)
-            instruments = [one for observer in observers for one in observer.instruments()]
-            cast("Any", _Main(native, options, instruments)).run()
-        except SystemExit as end:
-            return end.code if isinstance(end.code, int) else int(end.code is not None)
-        except ApassError:
-            raise
-        except Exception:  # xdsl-opt ends so as well, and tests look for the type of the error
-            traceback.print_exc()
-            return 1
+    try:
+        main = _Main(native, options)
+        path = Path(main.args.input_file or "stdin")
+        job = Job(path.name, path, path)
+        plan = RunPlan(plan=Plan([job], {}, {}), context=ContextOptions(), backend="asyncio")
+        observers = [observer for group in groups if (observer := group.create_observer(plan)) is not None]
+        main.instruments = [one for observer in observers for one in observer.instruments()]
+        enter_module(job.name)
+        with _observed(observers, job):
+            cast("Any", main).run()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except ApassError:
+        raise
+    except Exception:  # xdsl-opt ends so as well, and tests look for the type of the error
+        traceback.print_exc()
+        return 1
     return 0
 
 

@@ -10,6 +10,7 @@ Relay and ONNX are plug-ins too, declared in apass's own `pyproject.toml`. These
 - `apass.pass_modules`: a module that registers passes when it is imported, by a pattern of their names (`onnx.*`). A
   pass that converts one IR to another is declared by its whole name (`mlir.FromLLVM`), so that commands find it.
 - `apass.config_modules`: a module that registers config options, by a pattern of their keys (`relay.*`).
+- `apass.languages`: the `Language` of a compiler's pipelines, by its name, and with each suffix of files: `llvm:.ll`.
 - `apass.pipeline_extensions`: a `PipelineExtension` or a list of these, by a name, such as the name of the package.
 
 No plug-in is imported before something asks for it. If two packages declare the same name in a group, an error names

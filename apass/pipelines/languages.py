@@ -4,6 +4,7 @@ A language reads its text as elements of a pipeline of apass, and writes passes 
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -53,13 +54,12 @@ class Language:
     """A language of pipelines.
 
     A package declares it as an entry point of the group `apass.languages`. The name of the entry point is that of the
-    language, and is written before a text: `llvm:default<O2>`. It is also the prefix of the names of the passes.
+    language, and is written before a text: `llvm:default<O2>`. It is also the prefix of the names of the passes. For
+    each suffix of files whose modules the passes take, there is a further entry point, such as `llvm:.ll`.
     """
 
     tool: str
     """The program that reads the language, for messages: `opt -passes`."""
-    suffixes: tuple[str, ...]
-    """The suffixes of the files whose modules these passes take, in lower case."""
     parse: Callable[[str, int, int], list[Element]]
     """Returns the elements of `text[start:end]`, given `text`, `start` and `end`.
 
@@ -73,7 +73,7 @@ class Language:
 
 def language_names() -> Iterator[str]:
     """Iterate over the names of the languages; nothing is imported."""
-    yield from sorted(plugins(_LANGUAGES))
+    yield from sorted(name for name in plugins(_LANGUAGES) if ":" not in name)
 
 
 def find_language(name: str) -> Language:
@@ -97,13 +97,11 @@ def languages_of(suffixes: Sequence[str]) -> Iterator[tuple[str, Language]]:
 
     Languages whose libraries are not installed are left out.
     """
+    declared = plugins(_LANGUAGES)
     for name in language_names():
-        try:
-            language = find_language(name)
-        except MissingExtraError:
-            continue
-        if not suffixes or any(suffix in language.suffixes for suffix in suffixes):
-            yield name, language
+        if not suffixes or any(f"{name}:{suffix}" in declared for suffix in suffixes):
+            with suppress(MissingExtraError):
+                yield name, find_language(name)
 
 
 def native_text(pass_: Pass[Any], name: str) -> str:

@@ -108,7 +108,7 @@ def _parse_any(text: str, builder: "_Builder", suffixes: Sequence[str]) -> Seque
         elements = Parser(text).pipeline()
         readings[""] = builder.pipeline(elements)
         # Names of passes of compilers have a prefix here, and none there.
-        if any("." in element.name for element in elements):
+        if not suffixes or any("." in element.name for element in elements):
             return readings[""]
     except (PipelineSyntaxError, UnknownPassError) as error:
         errors[""] = error

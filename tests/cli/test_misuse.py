@@ -125,7 +125,6 @@ def test_usage_errors_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ),
         (["opt", "m.onnx", "--piepline", "A"], "no option is named '--piepline'; did you mean '--pipeline'?"),
         (["opt", "m.onnx", "--qqqqqq"], "no option is named '--qqqqqq'; --help lists all"),
-        (["opt", "m.onnx", "-passes=A"], "no option is named '-passes'; did you mean '--pipeline'?"),
         (["opt", "m.onnx", "-output", "out"], "no option is named '-output'; did you mean '--output'?"),
         (["opt", "m.onnx", "-o=out"], "-o takes its value without '=', got '-o=out'; write -o out"),
         (["opt", "m.onnx", "--report"], "--report needs a value, FILE.html"),

@@ -171,7 +171,5 @@ def _native(passes: Sequence[Pass[Any]]) -> Iterator[str]:
             raise PassDefinitionError(f"{pass_} has no form in the language of opt")
 
 
-LANGUAGE: Final = Language(
-    tool="opt -passes", suffixes=(".ll", ".bc"), parse=_parse, write=_write, read_parameters=_read_parameters
-)
+LANGUAGE: Final = Language(tool="opt -passes", parse=_parse, write=_write, read_parameters=_read_parameters)
 """The language."""

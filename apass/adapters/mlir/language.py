@@ -171,5 +171,5 @@ def _steps(passes: Sequence[Pass[Any]]) -> Iterator[Step]:
             raise PassDefinitionError(f"{pass_} has no form in the language of mlir-opt")
 
 
-LANGUAGE: Final = Language(tool="mlir-opt --pass-pipeline", suffixes=(".mlir", ".mlirbc"), parse=_parse, write=_write)
+LANGUAGE: Final = Language(tool="mlir-opt --pass-pipeline", parse=_parse, write=_write)
 """The language."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from apass.adapters.mlir.binary import LOCAL_SCOPE, Request, failure, find_mlir_opt, run_now
-from apass.adapters.mlir.module import MLIRFunction, MLIRModule
+from apass.adapters.mlir.module import LOCAL_SCOPE, MLIRFunction, MLIRModule
 from apass.adapters.nodes import Node
+from apass.adapters.programs import MLIR_OPT, Request, failure, run_now
 
 __all__ = ["function_nodes", "with_file_locations"]
 
@@ -221,7 +221,7 @@ def with_file_locations(mod: MLIRModule, *, has_names: bool = False) -> MLIRModu
 
     """
     arguments = ("--mlir-print-debuginfo",) if mod.has_metadata else ("--mlir-print-debuginfo", LOCAL_SCOPE)
-    request = Request(find_mlir_opt(), arguments, mod.text.encode("utf-8", "surrogatepass"))
+    request = Request(MLIR_OPT.find(), arguments, mod.text.encode("utf-8", "surrogatepass"))
     answer = run_now(request)
     if answer.status:
         raise failure(answer, request, mod.source)

@@ -8,7 +8,7 @@ from typing import Final
 import typer
 
 from apass.adapters.programs import OPT
-from apass.cli.tool_command import NativeLine, ToolCommand, run_tool
+from apass.cli.tool_command import NativeArguments, NativeLine, ToolCommand, run_tool
 from apass.errors import InputError
 
 __all__ = ["app"]
@@ -21,7 +21,7 @@ _PRINTING: Final = ("S", "f", "disable-output", "preserve-ll-uselistorder", "mod
 
 
 @app.command("llvm-opt", cls=ToolCommand)
-def llvm_opt(*, arguments: list[str] | None = None) -> None:
+def llvm_opt(*, arguments: NativeArguments = None) -> None:
     """Run the command line of LLVM's opt, and show what its passes do.
 
     Options of `apass opt` that opt does not have, such as `--timing` or `--report r.html`, let its passes run one by

@@ -8,7 +8,7 @@ import typer
 
 from apass.adapters.mlir.catalogue import catalogue_of
 from apass.adapters.programs import MLIR_OPT
-from apass.cli.tool_command import NativeLine, ToolCommand, run_tool
+from apass.cli.tool_command import NativeArguments, NativeLine, ToolCommand, run_tool
 from apass.errors import InputError
 
 __all__ = ["app"]
@@ -35,7 +35,7 @@ _PRINTING: Final = (
 
 
 @app.command("mlir-opt", cls=ToolCommand)
-def mlir_opt(*, arguments: list[str] | None = None) -> None:
+def mlir_opt(*, arguments: NativeArguments = None) -> None:
     """Run the command line of mlir-opt, and show what its passes do.
 
     Options of `apass opt` that mlir-opt does not have, such as `--timing` or `--report r.html`, let its passes run one

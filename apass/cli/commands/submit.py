@@ -27,7 +27,7 @@ from apass.cli.instruments import RunObserver
 from apass.cli.optimize import JobResult
 from apass.cli.options import with_options
 from apass.cli.output_files import named
-from apass.cli.planning import pipeline_text, plan_files, result_format
+from apass.cli.planning import pipeline_contents, plan_files, result_format
 from apass.cli.quantities import duration_of
 from apass.cli.server_option import ServerOptions, check_server, client_of
 from apass.cli.streams import DataOutput, ModelStreams, model_streams, reserved_output
@@ -287,7 +287,7 @@ class _Run:
         self._jobs = jobs
         self._streams = streams
         self._output = output
-        self._pipeline = pipeline_text(pipeline.pipeline, [job.suffix for job in jobs])
+        self._pipeline = pipeline_contents(pipeline.pipeline)
         self._options = JobOptions(
             opt_level=pipeline.opt_level,
             required_pass=tuple(pipeline.require or ()),

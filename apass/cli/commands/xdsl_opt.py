@@ -1,12 +1,13 @@
 """`apass xdsl-opt`: takes the command lines of `xdsl-opt`."""
 
 from collections.abc import Sequence
+from contextvars import copy_context
 from typing import Final
 
 import typer
 
 from apass.cli.errors import errors_as_lines
-from apass.cli.tool_command import ToolCommand, split_arguments
+from apass.cli.tool_command import NativeArguments, ToolCommand, split_arguments
 from apass.cli.user_modules import load_user_modules
 
 __all__ = ["app"]
@@ -15,7 +16,7 @@ app: Final = typer.Typer(add_completion=False)
 
 
 @app.command("xdsl-opt", cls=ToolCommand)
-def xdsl_opt(*, arguments: list[str] | None = None) -> None:
+def xdsl_opt(*, arguments: NativeArguments = None) -> None:
     """Run the command line of xdsl-opt, with the passes as those of apass.
 
     Options of `apass opt` that xdsl-opt does not have, such as `--timing` or `--report r.html`, observe the passes.
@@ -28,7 +29,8 @@ def xdsl_opt(*, arguments: list[str] | None = None) -> None:
         from apass.cli.xdsl_main import listed_options, run_xdsl
 
         native, own = split_arguments(rest, listed_options)
-        status = run_xdsl(native, own)
+        # The name of the module is set for this run alone.
+        status = copy_context().run(run_xdsl, native, own)
     raise typer.Exit(status)
 
 

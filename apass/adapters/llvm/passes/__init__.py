@@ -52,6 +52,9 @@ _RESERVED: Final = frozenset({"passes", "extensions", "engine", "time_limit", "a
 _FILES: Final = frozenset({"profile-filename"})
 """The parameters that name files."""
 
+_REACH: Final[Mapping[str, Outside]] = {"dot-": Outside.FILES, "view-": Outside.PROGRAMS}
+"""What passes reach whose names begin so: they write graphs to files, or show them."""
+
 _DOCS: Final[Mapping[str, str]] = {
     "module": "Run passes on a module.",
     "cgscc": "Run passes on each strongly connected component of the call graph.",
@@ -152,9 +155,9 @@ def _opt_pass(opt: Opt, entry: PassEntry, info: PassInfo, options: Mapping[str, 
         status, printed = OPT.output_of(opt.path, [f"-passes={element}", "-disable-output"], EMPTY)
         if status:
             raise PassDefinitionError(f"pass {info.name!r}: {printed.strip()}")
-    if entry.name in _EXPANDED:
-        return OptPipeline(opt, element, info, limit)
-    return OptPass(opt, element, info, limit)
+    pass_ = (OptPipeline if entry.name in _EXPANDED else OptPass)(opt, element, info, limit)
+    pass_.outside = next((outside for start, outside in _REACH.items() if entry.name.startswith(start)), None)
+    return pass_
 
 
 def _provide(name: str, entry: PassEntry | None, library: LibraryEntry | None) -> None:
