@@ -11,6 +11,7 @@ from apass.core.context import PassContext, current_scope, limited_to
 from apass.core.deadline import LATE_SECONDS, TimeLimit
 from apass.core.executor import ExecutorChoice, executor_in_force
 from apass.executors.instrument_twins import check_portable
+from apass.executors.processes import ProcessExecutor
 from apass.passes.base import Pass
 from apass.runner.error_policy import with_deadline
 
@@ -60,6 +61,8 @@ def _runner(
     pass_: Pass[ModT], choice: ExecutorChoice, timeout: float | None, *, donate: bool
 ) -> Callable[[ModT], Awaitable[ModT]]:
     executor = executor_in_force(choice)
+    if isinstance(executor, ProcessExecutor) and pass_.execution.in_program:
+        executor = None
     ctx = PassContext.current()
     if executor is None:
         run = partial(pass_, donate=True) if donate else pass_

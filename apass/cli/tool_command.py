@@ -57,7 +57,7 @@ class NativeLine:
     """What the command line of a compiler asks for."""
 
     pipeline: str = ""
-    """The passes, in the language of apass or with the prefix of a language."""
+    """The passes, with the prefix of their language; empty if there are none."""
     inputs: list[str] = field(default_factory=list[str])
     """The files; none is standard input."""
     output: str = "-"
@@ -68,6 +68,8 @@ class NativeLine:
     """The options of the run that prints the result."""
     is_split: bool = False
     """Whether a file contains several modules."""
+    keeps_text: bool = False
+    """Whether modules are handed over as text."""
 
 
 def split_arguments(arguments: Sequence[str], listed: Callable[[], str]) -> tuple[list[str], list[str]]:
@@ -132,17 +134,16 @@ def run_tool(
     with errors_as_lines():
         program = tool.find()
         native, own = split_arguments(arguments, lambda: tool.output_of(program, ["--help-hidden"])[1])
-        if not own:
+        line = read(program, native) if own else NativeLine()
+        if not line.pipeline:
             done = subprocess.run([program, *tool.extra_arguments(), *native], check=False)
             raise typer.Exit(_status(done.returncode))
-        line = read(program, native)
         with TemporaryDirectory(prefix="apass-") as folder:
             # A file of several modules is a text.
-            result = Path(folder, f"result{suffixes[not line.is_split]}")
+            result = Path(folder, f"result{suffixes[not (line.is_split or line.keeps_text)]}")
             source = line.inputs or ["-", "--from", suffixes[0].removeprefix(".")]
-            options = ["-p", line.pipeline] if line.pipeline else []
-            options += ["--split-input-file"] if line.is_split else []
-            command = [*source, *options, "-o", str(result), "--quiet", *own]
+            options = ["--split-input-file"] if line.is_split else []
+            command = [*source, "-p", line.pipeline, *options, "-o", str(result), "--quiet", *own]
             with RUN_FLAGS.set_to(tuple(line.run_flags)):
                 status = load_command("opt").main(args=command, prog_name="apass opt", standalone_mode=False)
             if status:

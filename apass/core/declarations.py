@@ -92,6 +92,8 @@ class Execution:
     """
     outside: Outside | None = None
     """What the pass reaches besides the module, with any options; a text names it then only where it is allowed."""
+    in_program: bool = False
+    """Whether a process of another program does the work, so that a ProcessExecutor would only add one process more."""
     changes_in_place: bool = False
     """Whether the pass takes a draft: a private module that it may change (see `InPlacePass`)."""
     merges: bool = False

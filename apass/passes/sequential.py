@@ -61,6 +61,7 @@ class Sequential(Pass[ModT]):
         self.has_setup = any(pass_.has_setup for pass_ in self.passes)
         self.changes_in_place = any(pass_.execution.changes_in_place for pass_ in self.passes)
         self._has_merging = sum(pass_.execution.merges for pass_ in self.passes) > 1
+        self.in_program = bool(self.passes) and all(pass_.execution.in_program for pass_ in self.passes)
         # A subclass may run its passes in another way.
         self.merges = (
             type(self) is Sequential and bool(self.passes) and all(pass_.execution.merges for pass_ in self.passes)

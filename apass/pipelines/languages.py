@@ -12,7 +12,16 @@ from apass.errors import MissingExtraError, PassDefinitionError, PluginError
 from apass.loading.entry_points import plugins
 from apass.passes.base import Pass
 
-__all__ = ["Element", "Language", "Option", "find_language", "language_names", "languages_of", "native_text"]
+__all__ = [
+    "Element",
+    "Language",
+    "Option",
+    "find_language",
+    "language_names",
+    "languages_declared",
+    "languages_of",
+    "native_text",
+]
 
 _LANGUAGES: Final = "apass.languages"
 
@@ -92,16 +101,20 @@ def find_language(name: str) -> Language:
     return value
 
 
+def languages_declared(suffixes: Sequence[str]) -> Iterator[str]:
+    """Iterate over the names of the languages for files of some suffixes; nothing is imported."""
+    declared = plugins(_LANGUAGES)
+    yield from (name for name in language_names() if any(f"{name}:{suffix}" in declared for suffix in suffixes))
+
+
 def languages_of(suffixes: Sequence[str]) -> Iterator[tuple[str, Language]]:
     """Iterate over the languages for files of some suffixes, or over all.
 
     Languages whose libraries are not installed are left out.
     """
-    declared = plugins(_LANGUAGES)
-    for name in language_names():
-        if not suffixes or any(f"{name}:{suffix}" in declared for suffix in suffixes):
-            with suppress(MissingExtraError):
-                yield name, find_language(name)
+    for name in languages_declared(suffixes) if suffixes else language_names():
+        with suppress(MissingExtraError):
+            yield name, find_language(name)
 
 
 def native_text(pass_: Pass[Any], name: str) -> str:

@@ -274,6 +274,10 @@ class Module:
         """Whether LLVM printed the text, so that equal modules have equal texts."""
         return "text" in vars(self)
 
+    def keep_printed(self, text: str) -> None:
+        """Note the text that `opt` has printed for the module."""
+        vars(self)["text"] = text
+
     @property
     def data(self) -> bytes:
         """What `opt` reads: bitcode or text."""

@@ -198,7 +198,9 @@ def module_to_text(mod: MLIRModule) -> bytes:
         MissingExtraError: if there is no `mlir-opt`.
 
     """
-    return ADAPTER.dumps(mod) if mod.is_printed else _converted(ADAPTER.dumps(mod), print_arguments(mod), mod.source)
+    if mod.printed is not None:
+        return mod.printed.encode("utf-8", "surrogatepass")
+    return _converted(ADAPTER.dumps(mod), print_arguments(mod), mod.source)
 
 
 def module_to_bytecode(mod: MLIRModule) -> bytes:

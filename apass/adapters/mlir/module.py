@@ -100,6 +100,16 @@ class MLIRModule:
         """What `mlir-opt` reads: the bytecode, or else the text in UTF-8."""
         return self.bytecode or self.text.encode("utf-8", "surrogatepass")
 
+    @property
+    def printed(self) -> str | None:
+        """The text that `mlir-opt` prints for the module; None if it is not known."""
+        known: str | None = vars(self).get("_printed")
+        return self.text if self.is_printed else known
+
+    def keep_printed(self, text: str) -> None:
+        """Note the text that `mlir-opt` has printed for the module."""
+        vars(self)["_printed"] = text
+
     @cached_property
     def structure(self) -> Structure:
         """The top-level operations."""

@@ -83,6 +83,7 @@ class MLIRPass(ModulePass[MLIRModule]):
         """Whether a result has its bytecode as well."""
 
     merges: bool = True
+    in_program: bool = True
 
     def merged_with(self, following: Sequence[Pass[MLIRModule]]) -> "MLIRPass | None":
         """Return a pass that runs all steps in one process.

@@ -13,7 +13,7 @@ from apass.adapters.mlir.catalogue import ROOT
 from apass.adapters.mlir.comparison import same_program
 from apass.adapters.mlir.module import LOCAL_SCOPE, SKIP, MLIRModule, print_arguments
 from apass.adapters.mlir.structure import Operation, parse_structure
-from apass.adapters.programs import POOL, PROCESSES, Request, ask, report
+from apass.adapters.programs import POOL, PROCESSES, RUN_FLAGS, Request, ask, report
 from apass.core.context import PassContext
 
 __all__ = ["FUNCTION", "NOTHING", "Step", "pipeline_text", "run_steps"]
@@ -95,7 +95,12 @@ async def run_steps(
     for segment in _segments(steps, mod):
         run = _Run(program, segment, ctx, time_limit, label, hands_over=hands_over)
         result = await run.on(result)
-    return mod if _is_unchanged(mod, result) else result
+    if not _is_unchanged(mod, result):
+        return result
+    if result.is_printed:
+        # What writes the module need not ask for the text again.
+        mod.keep_printed(result.text)
+    return mod
 
 
 def _is_unchanged(mod: MLIRModule, result: MLIRModule) -> bool:
@@ -179,7 +184,8 @@ class _Run:
         """Return the module after the steps, which run in one process."""
         # The bytecode is for the next pass, and the text for the code between. Text with locations or metadata is not
         # accompanied: bytecode has no name of a file, and the text beside it has no external resources.
-        has_both = self.hands_over and is_alone and not (mod.has_locations or mod.has_metadata)
+        has_locations = mod.has_locations or any("debuginfo" in flag for flag in RUN_FLAGS.get())
+        has_both = self.hands_over and is_alone and not (has_locations or mod.has_metadata)
         steps = (*self.steps, NOTHING) if has_both else self.steps
         arguments = [f"--pass-pipeline={pipeline_text(steps)}", *print_arguments(mod)]
         if not is_alone and LOCAL_SCOPE not in arguments:
@@ -194,7 +200,7 @@ class _Run:
         if answer.text:
             return MLIRModule(answer.text, mod.source, is_printed=True, bytecode=answer.data)
         text = answer.data.decode()
-        if mod.has_locations and mod.source.isprintable() and not set('"\\').intersection(mod.source):
+        if has_locations and mod.source.isprintable() and not set('"\\').intersection(mod.source):
             # `mlir-opt` names the file that it reads in the locations of operations that have none.
             text = text if _STDIN in mod.text or not mod.source else text.replace(_STDIN, f'"{mod.source}"')
         return MLIRModule(text, is_printed=True)

@@ -49,5 +49,5 @@ def _read(_program: Path, arguments: Sequence[str]) -> NativeLine:
         else:
             line.run_flags.append(argument)
     line.print_flags.append("-passes=")
-    line.pipeline = f"llvm:{pipeline}"
+    line.pipeline = f"llvm:{pipeline}" if pipeline else ""
     return line

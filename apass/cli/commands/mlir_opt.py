@@ -67,10 +67,12 @@ def _read(program: Path, arguments: Sequence[str]) -> NativeLine:
             raise InputError(f"{argument} cannot be used with options of apass; leave one of them out")
         else:
             line.run_flags.append(argument)
+            # Bytecode has no name of a file in its locations.
+            line.keeps_text = line.keeps_text or "debuginfo" in plain
             line.print_flags += _printing(argument, plain)
     if passes and pipeline:
         raise InputError("passes and --pass-pipeline cannot be used together")
-    line.pipeline = f"mlir:{pipeline or ','.join(passes)}" if passes or pipeline else "mlir:builtin.module()"
+    line.pipeline = f"mlir:{pipeline or ','.join(passes)}" if passes or pipeline else ""
     return line
 
 

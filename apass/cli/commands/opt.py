@@ -36,6 +36,7 @@ from apass.concurrency.limits import usable_cores
 from apass.core.context import PassContext
 from apass.errors import InputError
 from apass.executors.instrument_twins import why_not_portable
+from apass.pipelines.languages import language_names, languages_declared
 
 __all__ = ["app"]
 
@@ -470,11 +471,23 @@ class _Run:
             return 0
         if any(map(options_in_use, self._observers)) or self._context.debug or PassContext().instruments:
             return 0
+        if self._runs_programs():
+            return 0
         cores, models = min(usable_cores(), options.jobs), len(self._jobs)
         if options.executor == PROCESS:
             return min(cores, models)
         # This process is one of those that optimize files. A worker takes a second to start.
         return max(0, min(cores, models // ENOUGH) - 1) if options.executor is None else 0
+
+    def _runs_programs(self) -> bool:
+        """Return whether all passes run in processes of other programs, which use all cores."""
+        text = self._results.pipeline
+        # Passes of other libraries take long to import, and the workers start meanwhile.
+        if text is None:
+            may_run = any(True for _ in languages_declared([job.suffix for job in self._jobs]))
+        else:
+            may_run = text.partition(".")[0] in language_names()
+        return may_run and all(pass_.execution.in_program for pass_ in self.plan().passes.values())
 
     async def optimize(self, plan: Plan, workers: Any) -> None:
         """Optimize the models, and display the run.

@@ -44,6 +44,7 @@ class OptPass(ModulePass[Module]):
 
     cacheable: bool | Literal["module"] = True
     merges: bool = True
+    in_program: bool = True
 
     def __init__(self, opt: Opt, element: Element, info: PassInfo, time_limit: float = TIME_LIMIT) -> None:
         self.info = info

@@ -92,7 +92,12 @@ class _Run:
             result = Module.of_opt(answer.data.decode("utf-8", "surrogateescape"), source=mod.source)
         if answer.printed:
             report(answer.printed, self.ctx, self.label, "LLVM")
-        return mod if await self._is_same(mod, result) else result
+        if not await self._is_same(mod, result):
+            return result
+        if not mod.is_printed:
+            # What writes the module need not ask for the text again.
+            mod.keep_printed(result.text)
+        return mod
 
     async def _ask(self, mod: Module, *arguments: str, marked: bool = False) -> Answer:
         request = Request(self.opt.path, arguments, mod.data, self.time_limit, MARK if marked else "", OPT)
