@@ -54,11 +54,7 @@ def test_suffix_decides_about_the_language() -> None:
         ("gvn", [".bc"], "llvm.gvn"),
         ("builtin.module(func.func(cse))", [".mlir"], "mlir.cse{anchor=func.func}"),
         ("mlir.cse", [".mlir"], "mlir.cse"),
-        (
-            "convert-pdl-to-pdl-interp{print-debug-info=true}",
-            [".mlir"],
-            "xdsl.convert-pdl-to-pdl-interp{print_debug_info=true}",
-        ),
+        ('apply-pdl{pdl-file="a"}', [".mlir"], "xdsl.apply-pdl{pdl_file=a}"),
         ("default<O2>", [], "llvm.default{level=O2}"),
     ):
         with row(text):
