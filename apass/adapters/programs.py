@@ -221,6 +221,8 @@ class Request:
     """The pass after which the text of the module is returned too, beside its bytecode; empty for the text alone."""
     tool: Tool = MLIR_OPT
     """What the program is one of."""
+    path: str = "-"
+    """The file that the program reads in place of `data`, which is then for messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +268,8 @@ async def run_request(request: Request) -> Answer:
         output = Path(folder, "output")
         with anyio.move_on_after(request.time_limit):
             try:
-                process = await complete_process(_command(request, output), request.data)
+                given = request.data if request.path == "-" else b""
+                process = await complete_process(_command(request, output), given)
             except OSError as error:
                 raise _cannot_start(request, error) from error
             answer = _answer(output, process, request)
@@ -287,7 +290,7 @@ def run_now(request: Request) -> Answer:
         try:
             process = subprocess.run(
                 _command(request, output),
-                input=request.data,
+                input=request.data if request.path == "-" else b"",
                 capture_output=True,
                 timeout=request.time_limit,
                 check=False,
@@ -312,7 +315,7 @@ def _command(request: Request, output: Path) -> list[str]:
     tool = request.tool
     flags = RUN_FLAGS.get() if request.program.name.startswith(tool.name) else ()
     extra = (*tool.extra_arguments(), *flags)
-    return [str(request.program), *extra, *request.arguments, *both, "-", "-o", str(output)]
+    return [str(request.program), *extra, *request.arguments, *both, request.path, "-o", str(output)]
 
 
 def _text_after(output: Path) -> str:

@@ -17,7 +17,7 @@ from apass.adapters.llvm.skeleton import Skeleton, closure, declaration, plain_n
 from apass.adapters.programs import OPT
 from apass.errors import AdapterError
 
-__all__ = ["Function", "GroupResults", "Module"]
+__all__ = ["Function", "GroupResults", "Module", "state_of"]
 
 _MODULE_ID: Final = re.compile(r"; ModuleID = .*\n")
 """The first line of a printed text. It depends on the way in which LLVM got the module."""
@@ -197,14 +197,20 @@ class Module:
         return cls.parse(str(source))
 
     @classmethod
-    def unread(cls, data: bytes, source: str = "") -> "Module":
+    def unread(cls, data: bytes, source: str = "", state: tuple[int, ...] | None = None) -> "Module":
         """Return the module in the contents of a file, which `opt` reads later.
 
         They are text or bitcode. The first pass, or whatever needs a part of the module, raises AdapterError for
         contents that are no module.
+
+        Parameters:
+            data: the contents.
+            source: the file.
+            state: the `state_of` the file before it was read; None if a pass must not read it again.
+
         """
         mod = cls.__new__(cls)
-        vars(mod).update(contents=data, source=source)
+        vars(mod).update(contents=data, source=source, _state=state)
         return mod
 
     @classmethod
@@ -253,7 +259,8 @@ class Module:
         contents: bytes | None = vars(self).get("contents")
         if contents is None:
             return _printed(self.saved_text, verified=False)
-        return Module.of_opt(printed_by_opt(_program(), contents, self.source), source=self.source).text
+        path = self.source if self.is_on_disk() else "-"
+        return Module.of_opt(printed_by_opt(_program(), contents, self.source, path), source=self.source).text
 
     @cached_property
     def _parts(self) -> tuple[Skeleton, Mapping[str, str]]:
@@ -286,6 +293,11 @@ class Module:
         if contents is None or (self.is_printed and not contents):
             return self.raw_text.encode("utf-8", "surrogateescape")
         return contents
+
+    def is_on_disk(self) -> bool:
+        """Return whether the file of the module has the contents that were read."""
+        state: tuple[int, ...] | None = vars(self).get("_state")
+        return state is not None and state == state_of(Path(self.source))
 
     @property
     def raw_text(self) -> str:
@@ -424,6 +436,15 @@ class Module:
         kept = {token: text for token, text in self.definitions.items() if token in chosen}
         outside = {token: changes for token, changes in self.outside.items() if token in chosen}
         return Module(self.skeleton.only(used), kept, outside)
+
+
+def state_of(path: Path) -> tuple[int, ...] | None:
+    """Return what changes when a file does; None if it cannot be read."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev
 
 
 def _program() -> Path:

@@ -72,18 +72,18 @@ def _found(named: str | None, path: str | None, arguments: str | None) -> Opt | 
     return Opt(program, catalogue_of(program))
 
 
-def printed_by_opt(program: Path, data: bytes, source: str = "") -> str:
-    """Return the text that `opt` prints for a module.
+def printed_by_opt(program: Path, data: bytes, source: str = "", path: str = "-") -> str:
+    """Return the text that `opt` prints for a module; see `Request.path`.
 
     Raises:
         AdapterError: if it cannot read the module.
         VerifyError: if the module is invalid.
 
     """
-    return written_by_opt(program, data, source, "-S").decode("utf-8", "surrogateescape")
+    return written_by_opt(program, data, source, path, "-S").decode("utf-8", "surrogateescape")
 
 
-def written_by_opt(program: Path, data: bytes, source: str = "", *arguments: str) -> bytes:
+def written_by_opt(program: Path, data: bytes, source: str = "", path: str = "-", *arguments: str) -> bytes:
     """Return what `opt` writes for a module: by default bitcode.
 
     Raises:
@@ -91,7 +91,7 @@ def written_by_opt(program: Path, data: bytes, source: str = "", *arguments: str
         VerifyError: if the module is invalid.
 
     """
-    request = Request(program, (*arguments, "-passes="), data, tool=OPT)
+    request = Request(program, (*arguments, "-passes="), data, tool=OPT, path=path)
     answer = run_now(request)
     if answer.status:
         error = failure(answer, request, source)

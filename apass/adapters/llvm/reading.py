@@ -6,7 +6,7 @@ from typing import Final
 
 from apass.adapters.file_reader import read_in_process
 from apass.adapters.llvm.library import MAGIC, reading_error, without_predecessors
-from apass.adapters.llvm.module import Module
+from apass.adapters.llvm.module import Module, state_of
 from apass.adapters.llvm.opt import find_opt
 from apass.errors import AdapterError, VerifyError
 
@@ -49,14 +49,17 @@ def load_module(path: str | PathLike[str]) -> Module:
 
     """
     path = Path(path)
+    state = state_of(path)
     data = path.read_bytes()
     kind = "bitcode" if data.startswith(MAGIC) else "text"
     if kind == "text" and path.suffix.lower() == ".bc":
         raise AdapterError(f"{path} is no bitcode: it does not begin with b'BC'; rename a text to .ll")
     if find_opt() is not None:
-        mod = Module.unread(data, str(path))
+        mod = Module.unread(data, str(path), state)
         # The instructions of bitcode are counted in its text.
-        return Module.of_opt(mod.text, data, str(path)) if kind == "bitcode" else mod
+        if kind == "bitcode":
+            mod.keep_printed(mod.text)
+        return mod
     answer = read_in_process(_READER, [kind], data, library="LLVM", path=path)
     status, text = answer[:1], answer[1:].decode("utf-8", "surrogatepass")
     if status == b"V":

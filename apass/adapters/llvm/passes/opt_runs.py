@@ -100,7 +100,14 @@ class _Run:
         return mod
 
     async def _ask(self, mod: Module, *arguments: str, marked: bool = False) -> Answer:
-        request = Request(self.opt.path, arguments, mod.data, self.time_limit, MARK if marked else "", OPT)
+        after = MARK if marked else ""
+        if mod.is_on_disk():
+            # The name of the file is that of the module, which a few passes use.
+            request = Request(self.opt.path, arguments, mod.data, self.time_limit, after, OPT, mod.source)
+            answer = await ask(request, self.ctx, mod.source)
+            if mod.is_on_disk():
+                return answer
+        request = Request(self.opt.path, arguments, mod.data, self.time_limit, after, OPT)
         return await ask(request, self.ctx, mod.source)
 
     async def _is_same(self, mod: Module, result: Module) -> bool:
