@@ -102,7 +102,7 @@ def find_language(name: str) -> Language:
 
 
 def languages_declared(suffixes: Sequence[str]) -> Iterator[str]:
-    """Iterate over the names of the languages for files of some suffixes; nothing is imported."""
+    """Iterate over the names of the languages for files of some suffixes."""
     declared = plugins(_LANGUAGES)
     yield from (name for name in language_names() if any(f"{name}:{suffix}" in declared for suffix in suffixes))
 

@@ -480,7 +480,7 @@ class _Run:
         return max(0, min(cores, models // ENOUGH) - 1) if options.executor is None else 0
 
     def _runs_programs(self) -> bool:
-        """Return whether all passes run in processes of other programs, which use all cores."""
+        """Return whether all passes run in processes of other programs."""
         text = self._results.pipeline
         # Passes of other libraries take long to import, and the workers start meanwhile.
         if text is None:
