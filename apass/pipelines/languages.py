@@ -11,6 +11,7 @@ from typing import Any, Final
 from apass.errors import MissingExtraError, PassDefinitionError, PluginError
 from apass.loading.entry_points import plugins
 from apass.passes.base import Pass
+from apass.passes.sequential import Sequential
 
 __all__ = [
     "Element",
@@ -75,7 +76,10 @@ class Language:
     It raises PipelineSyntaxError, with an offset in `text`.
     """
     write: Callable[[Sequence[Pass[Any]]], str]
-    """Returns the text of passes in the language. It raises PassDefinitionError for a pass that the language lacks."""
+    """Returns the text of passes in the language. It raises PassDefinitionError for a pass that the language lacks.
+
+    The passes of a Sequential are in its place.
+    """
     read_parameters: Callable[[str, str, int, int], list[Option]] | None = None
     """Returns the options for the parameters in angle brackets of a pass, given its name, `text`, `start` and `end`."""
 
@@ -126,6 +130,13 @@ def native_text(pass_: Pass[Any], name: str) -> str:
     """
     if name not in language_names():
         raise PassDefinitionError(f"no language is named {name!r}; expected one of {', '.join(language_names())}")
-    children = pass_.children()
-    is_group = pass_.spec is not None and pass_.spec[0] == "Sequential"
-    return find_language(name).write(children if is_group else [pass_])
+    return find_language(name).write(list(_leaves(pass_)))
+
+
+def _leaves(pass_: Pass[Any]) -> Iterator[Pass[Any]]:
+    """Iterate over the passes of a Sequential, or over the pass itself."""
+    if isinstance(pass_, Sequential):
+        for inner in pass_.passes:
+            yield from _leaves(inner)
+    else:
+        yield pass_

@@ -10,7 +10,6 @@ from apass.adapters.llvm.passes import MANAGERS, PREFIX, identifier_of, levels_o
 from apass.adapters.llvm.passes.opt_passes import OptPass
 from apass.errors import PassDefinitionError, PipelineSyntaxError
 from apass.passes.base import Pass
-from apass.passes.sequential import Sequential
 from apass.pipelines.languages import Element, Language, Option
 from apass.util.typed_values import Bare
 
@@ -163,9 +162,7 @@ def _write(passes: Sequence[Pass[Any]]) -> str:
 
 def _native(passes: Sequence[Pass[Any]]) -> Iterator[str]:
     for pass_ in passes:
-        if isinstance(pass_, Sequential):
-            yield from _native(pass_.passes)
-        elif isinstance(pass_, OptPass):
+        if isinstance(pass_, OptPass):
             yield pass_.native_text() if not pass_.element.managers else str(pass_.elements()[0])
         else:
             raise PassDefinitionError(f"{pass_} has no form in the language of opt")

@@ -10,7 +10,6 @@ from apass.adapters.mlir.running import Step, pipeline_text
 from apass.errors import PassDefinitionError, PipelineSyntaxError, UnknownPassError
 from apass.passes.base import Pass
 from apass.passes.registry import pass_options
-from apass.passes.sequential import Sequential
 from apass.pipelines.languages import Element, Language, Option
 
 __all__ = ["LANGUAGE"]
@@ -163,9 +162,7 @@ def _write(passes: Sequence[Pass[Any]]) -> str:
 
 def _steps(passes: Sequence[Pass[Any]]) -> Iterator[Step]:
     for pass_ in passes:
-        if isinstance(pass_, Sequential):
-            yield from _steps(pass_.passes)
-        elif isinstance(pass_, MLIRPass):
+        if isinstance(pass_, MLIRPass):
             yield from pass_.steps
         else:
             raise PassDefinitionError(f"{pass_} has no form in the language of mlir-opt")

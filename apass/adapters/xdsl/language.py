@@ -11,7 +11,6 @@ from apass.adapters.xdsl.passes.wrappers import PREFIX, XdslFunctionPass, XdslPa
 from apass.errors import PassDefinitionError, PipelineSyntaxError
 from apass.passes.base import Pass
 from apass.passes.registry import pass_options
-from apass.passes.sequential import Sequential
 from apass.pipelines.languages import Element, Language, Option
 from apass.util.typed_values import Bare
 
@@ -55,9 +54,7 @@ def _write(passes: Sequence[Pass[Any]]) -> str:
 
 def _native(passes: Sequence[Pass[Any]]) -> Iterator[str]:
     for pass_ in passes:
-        if isinstance(pass_, Sequential):
-            yield from _native(pass_.passes)
-        elif isinstance(pass_, XdslPass | XdslFunctionPass):
+        if isinstance(pass_, XdslPass | XdslFunctionPass):
             yield str(pass_.library_pass.spec())
         else:
             raise PassDefinitionError(f"{pass_} has no form in the language of xdsl-opt")
