@@ -15,6 +15,9 @@ from apass.errors import AdapterError
 
 __all__ = ["Element", "check_module", "run_elements"]
 
+EMBEDDING: Final = ("embed-bitcode", "fatlto")
+"""Passes that write bitcode into the module, which the option for the order of uses would change."""
+
 SKIP: Final = "SkipOptimization"
 """The attribute of functions that passes over functions leave alone."""
 
@@ -83,7 +86,7 @@ class _Run:
     async def on(self, mod: Module, elements: Sequence[Element]) -> Module:
         """Return the module after the elements, or `mod` if nothing changed."""
         pipeline = ",".join(map(str, elements))
-        if self.opt.catalogue.writes_text:
+        if self.opt.catalogue.writes_text and not any(name in pipeline for name in EMBEDDING):
             # The bitcode is for the next pass, and the text for whatever looks in between, or for a file.
             answer = await self._ask(mod, f"-passes={pipeline},{MARK}" if pipeline else f"-passes={MARK}", marked=True)
             result = Module.of_opt(answer.text, answer.data, mod.source)
