@@ -19,10 +19,11 @@ from apass.errors import (
     UnknownPassError,
     did_you_mean,
 )
+from apass.loading.entry_points import plugins
 from apass.passes.base import Pass, not_a_pass
 from apass.passes.registry import Recipe, find_recipe
 from apass.passes.sequential import Sequential
-from apass.pipelines.languages import Element, Option, find_language, language_names, languages_of
+from apass.pipelines.languages import Element, Option, find_language, languages_of
 from apass.pipelines.syntax import Parser, prefix_of
 from apass.util.typed_values import BARE_WORD, Bare, Entries
 
@@ -143,7 +144,9 @@ def is_plain(text: str) -> bool:
         elements = Parser(text).pipeline()
     except PipelineSyntaxError:
         return False
-    return all(element.name.partition(".")[0] in language_names() or "." in element.name for element in elements)
+    # A language has names with dots too, such as `builtin.module`.
+    prefixes = tuple(pattern.removesuffix("*") for pattern in plugins("apass.pass_modules") if pattern.endswith(".*"))
+    return all(element.name.startswith(prefixes) for element in elements)
 
 
 def _may_be_native(text: str) -> bool:

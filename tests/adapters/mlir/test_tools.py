@@ -123,6 +123,12 @@ def test_changed_outputs_are_not_written(model: Path, broken: str) -> None:
     assert not output.exists()
 
 
+def test_pipeline_of_mlir_opt_needs_no_prefix(model: Path) -> None:
+    pipeline = "builtin.module(func.func(canonicalize{max-iterations=5},cse))"
+    result = command("opt", model, "-p", pipeline, "-o", "-", "--quiet")
+    assert result.stdout == mlir_opt(model.read_text(), pipeline)
+
+
 def test_plan_and_passes_describe_the_passes(model: Path) -> None:
     planned = command("plan", "-p", "mlir:builtin.module(func.func(cse))")
     assert "mlir.cse{anchor=func.func}" in planned.output
