@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,9 +41,11 @@ __all__ = [
     "ask",
     "failure",
     "messages",
+    "prints_ir",
     "report",
     "run_now",
     "run_request",
+    "run_version",
 ]
 
 BINARY: Final = (b"ML\xefR", b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
@@ -57,8 +60,11 @@ PROCESSES: Final = usable_cores()
 _SECONDS: Final = 60.0
 """Time limit of each run that lists passes."""
 
-RUN_FLAGS: Final[RunLocal[tuple[str, ...]]] = RunLocal("run_flags", ())
-"""Options of each run of a pass, besides those of the environment."""
+RUN_FLAGS: Final[RunLocal[tuple[str, ...] | None]] = RunLocal("run_flags", None)
+"""Options of each run of a pass, besides those of the environment, on a command line of the program.
+
+The program's messages are then printed to standard error as they are. None on other command lines.
+"""
 
 _FOLDERS: Final = "/usr/lib", "/usr/local/lib", "/opt"
 """Folders with installations such as `llvm-22/bin`, which are not on the PATH."""
@@ -313,7 +319,7 @@ def _command(request: Request, output: Path) -> list[str]:
             else ("-preserve-bc-uselistorder", f"-print-after={pass_}", f"-ir-dump-directory={folder}")
         )
     tool = request.tool
-    flags = RUN_FLAGS.get() if request.program.name.startswith(tool.name) else ()
+    flags = (RUN_FLAGS.get() or ()) if request.program.name.startswith(tool.name) else ()
     extra = (*tool.extra_arguments(), *flags)
     return [str(request.program), *extra, *request.arguments, *both, request.path, "-o", str(output)]
 
@@ -464,6 +470,22 @@ async def ask(request: Request, ctx: PassContext, source: str) -> Answer:
     return answer
 
 
+def run_version(version: str) -> str:
+    """Return the version of a program with the options of each run.
+
+    Cached results depend on both.
+    """
+    return " ".join([version, *(RUN_FLAGS.get() or ())])
+
+
+def prints_ir() -> bool:
+    """Return whether the command line lets each run print modules.
+
+    Such a run must not dump the module into a folder, which would redirect what it prints.
+    """
+    return any("print" in flag for flag in RUN_FLAGS.get() or ())
+
+
 def report(printed: str, ctx: PassContext, label: str, origin: str) -> None:
     """Emit what a program printed as diagnostics and remarks.
 
@@ -475,12 +497,15 @@ def report(printed: str, ctx: PassContext, label: str, origin: str) -> None:
 
     """
     found, others = messages(printed)
+    is_native = RUN_FLAGS.get() is not None
+    if is_native:
+        sys.stderr.write(printed)
     for message in found:
         if message.severity == "remark":
             ctx.remark(Remark.analysis(origin, message.text))
-        else:
+        elif not is_native:
             _emit(ctx, label, _SEVERITIES.get(message.severity, DiagnosticLevel.WARNING), message.text)
-    if others:
+    if others and not is_native:
         _emit(ctx, label, DiagnosticLevel.NOTE, others[:_MAX_PRINTED])
 
 

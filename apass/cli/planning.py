@@ -13,6 +13,7 @@ from apass.core.ir_plugin import file_suffix
 from apass.errors import InputError, MissingExtraError, PipelineSyntaxError, did_you_mean
 from apass.passes.base import Pass
 from apass.pipelines.parser import is_plain, parse_pipeline
+from apass.pipelines.syntax import prefix_of
 
 __all__ = [
     "Plan",
@@ -194,9 +195,12 @@ def pipeline_text(text: str, suffixes: Iterable[str] = ()) -> str:
 
     """
     contents = pipeline_contents(text)
-    if _is_empty(contents) or is_plain(contents):
+    if _is_empty(contents[prefix_of(contents)[1] :]):
+        return ""
+    if is_plain(contents):
         return contents
-    return str(parse_pipeline(contents, suffixes=sorted(set(suffixes))))
+    # A Sequential without passes has an empty text.
+    return str(parse_pipeline(contents, suffixes=sorted(set(suffixes)))) or "Sequential"
 
 
 def pipeline_contents(text: str) -> str:

@@ -5,8 +5,10 @@ passes run as those of apass, as by `apass opt`, and the compiler prints the res
 """
 
 import inspect
+import os
 import re
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +22,7 @@ from apass.adapters.programs import RUN_FLAGS, Tool
 from apass.cli.app import load_command
 from apass.cli.errors import errors_as_lines
 from apass.cli.options import FlagValue
+from apass.cli.streams import reserved_output
 from apass.cli.usage import flags_of
 from apass.errors import InputError
 
@@ -60,12 +63,14 @@ class NativeLine:
     """The passes, with the prefix of their language; empty if there are none."""
     inputs: list[str] = field(default_factory=list[str])
     """The files; none is standard input."""
-    output: str = "-"
-    """The file of the result."""
+    output: str | None = None
+    """The file of the result; None if the command line names none."""
     run_flags: list[str] = field(default_factory=list[str])
     """The options of each run."""
     print_flags: list[str] = field(default_factory=list[str])
     """The options of the run that prints the result."""
+    input_mark: str = ""
+    """How the result names the file that the program reads, with `{}` for its path; empty if it does not."""
     is_split: bool = False
     """Whether a file contains several modules."""
     keeps_text: bool = False
@@ -138,18 +143,53 @@ def run_tool(
         if not line.pipeline:
             done = subprocess.run([program, *tool.extra_arguments(), *native], check=False)
             raise typer.Exit(_status(done.returncode))
+        if line.run_flags and any(option.partition("=")[0] == "--executor" for option in own):
+            raise InputError(
+                f"--executor cannot be used with {line.run_flags[0]}, which its workers do not receive; leave one of "
+                f"them out, or set {tool.arguments}"
+            )
         with TemporaryDirectory(prefix="apass-") as folder:
             # A file of several modules is a text.
             result = Path(folder, f"result{suffixes[not (line.is_split or line.keeps_text)]}")
-            source = line.inputs or ["-", "--from", suffixes[0].removeprefix(".")]
+            source = [*(line.inputs or ["-"])]
+            source += ["--from", suffixes[0].removeprefix(".")] if "-" in source else []
             options = ["--split-input-file"] if line.is_split else []
             command = [*source, "-p", line.pipeline, *options, "-o", str(result), "--quiet", *own]
-            with RUN_FLAGS.set_to(tuple(line.run_flags)):
+            # Standard output is for the result, which FileCheck may read.
+            with RUN_FLAGS.set_to(tuple(line.run_flags)), reserved_output():
                 status = load_command("opt").main(args=command, prog_name="apass opt", standalone_mode=False)
-            if status:
-                raise typer.Exit(status)
-            done = subprocess.run([program, *line.print_flags, result, "-o", line.output], check=False)
-        raise typer.Exit(_status(done.returncode))
+            raise typer.Exit(status or _print_result(program, line, result))
+
+
+def _print_result(program: Path, line: NativeLine, result: Path) -> int:
+    """Let the compiler print the result, and return its exit status."""
+    if not line.input_mark:
+        output = [] if line.output is None else ["-o", line.output]
+        return _status(subprocess.run([program, *line.print_flags, result, *output], check=False).returncode)
+    done = subprocess.run([program, *line.print_flags, result, "-o", "-"], stdout=subprocess.PIPE, check=False)
+    if not done.returncode:
+        _write(_with_input_name(done.stdout, line, result), line.output or "-")
+    return _status(done.returncode)
+
+
+def _with_input_name(data: bytes, line: NativeLine, result: Path) -> bytes:
+    """Return the printed result with the path of the file that the command line names."""
+    name = next((path for path in line.inputs if path != "-"), "<stdin>")
+    # The passes read standard input, and the last run reads the file of the result.
+    for other in ("<stdin>", str(result)):
+        data = data.replace(os.fsencode(line.input_mark.format(other)), os.fsencode(line.input_mark.format(name)))
+    return data
+
+
+def _write(data: bytes, output: str) -> None:
+    if output == "-":
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+        return
+    try:
+        Path(output).write_bytes(data)
+    except OSError as error:
+        raise InputError(f"cannot write {output}: {error.strerror}") from None
 
 
 def _status(code: int) -> int:

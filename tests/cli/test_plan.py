@@ -128,3 +128,10 @@ def test_plan_is_printed_as_json() -> None:
 def test_plan_reports_unknown_formats(arguments: list[str], message: str) -> None:
     result = apass("plan", *arguments)
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"apass: {message}\n")
+
+
+def test_pipeline_without_passes_is_planned() -> None:
+    for pipeline in ("Sequential", "mlir:builtin.module()"):
+        assert apass("plan", "-p", pipeline).exit_code == 0
+    for pipeline in ("llvm:", " "):
+        assert "the pipeline is empty" in apass("plan", "-p", pipeline).stderr

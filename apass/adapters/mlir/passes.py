@@ -12,7 +12,7 @@ from apass.adapters.mlir.module import MLIRModule
 from apass.adapters.mlir.reproducers import RunReproducer
 from apass.adapters.mlir.reviews import PASSES, reviews_of
 from apass.adapters.mlir.running import NOTHING, Step, run_steps
-from apass.adapters.programs import MLIR_OPT, TIME_LIMIT
+from apass.adapters.programs import MLIR_OPT, TIME_LIMIT, run_version
 from apass.core.context import PassContext
 from apass.core.outside import reviewed
 from apass.core.pass_info import PassInfo
@@ -139,7 +139,8 @@ def _register(program: Path, catalogue: Catalogue, entry: PassEntry) -> None:
                 f"option 'anchor' of pass {name!r} must be an operation, or several as in "
                 f"'gpu.module/gpu.func'; got {anchor!r}"
             )
-        pass_ = MLIRPass(program, [step], PassInfo(0, name), catalogue.version, time_limit, hands_over=hands_over)
+        version = run_version(catalogue.version)
+        pass_ = MLIRPass(program, [step], PassInfo(0, name), version, time_limit, hands_over=hands_over)
         pass_.outside = PASSES.get(entry.name)
         return pass_
 

@@ -13,7 +13,7 @@ from apass.adapters.mlir.catalogue import ROOT
 from apass.adapters.mlir.comparison import same_program
 from apass.adapters.mlir.module import LOCAL_SCOPE, SKIP, MLIRModule, print_arguments
 from apass.adapters.mlir.structure import Operation, parse_structure
-from apass.adapters.programs import POOL, PROCESSES, RUN_FLAGS, Request, ask, report
+from apass.adapters.programs import POOL, PROCESSES, RUN_FLAGS, Request, ask, prints_ir, report
 from apass.core.context import PassContext
 
 __all__ = ["FUNCTION", "NOTHING", "Step", "pipeline_text", "run_steps"]
@@ -184,8 +184,8 @@ class _Run:
         """Return the module after the steps, which run in one process."""
         # The bytecode is for the next pass, and the text for the code between. Text with locations or metadata is not
         # accompanied: bytecode has no name of a file, and the text beside it has no external resources.
-        has_locations = mod.has_locations or any("debuginfo" in flag for flag in RUN_FLAGS.get())
-        has_both = self.hands_over and is_alone and not (has_locations or mod.has_metadata)
+        has_locations = mod.has_locations or any("debuginfo" in flag for flag in RUN_FLAGS.get() or ())
+        has_both = self.hands_over and is_alone and not (has_locations or mod.has_metadata or prints_ir())
         steps = (*self.steps, NOTHING) if has_both else self.steps
         arguments = [f"--pass-pipeline={pipeline_text(steps)}", *print_arguments(mod)]
         if not is_alone and LOCAL_SCOPE not in arguments:

@@ -48,6 +48,8 @@ def _read(_program: Path, arguments: Sequence[str]) -> NativeLine:
             line.print_flags.append(argument)
         else:
             line.run_flags.append(argument)
+    printing = {flag.lstrip("-") for flag in line.print_flags}
+    line.input_mark = "; ModuleID = '{}'" if "S" in printing and "disable-output" not in printing else ""
     line.print_flags.append("-passes=")
     line.pipeline = f"llvm:{pipeline}" if pipeline else ""
     return line

@@ -70,6 +70,8 @@ def _read(program: Path, arguments: Sequence[str]) -> NativeLine:
             # Bytecode has no name of a file in its locations.
             line.keeps_text = line.keeps_text or "debuginfo" in plain
             line.print_flags += _printing(argument, plain)
+    printing = {flag.lstrip("-") for flag in line.print_flags}
+    line.input_mark = '"{}":' if "mlir-print-debuginfo" in printing and "emit-bytecode" not in printing else ""
     if passes and pipeline:
         raise InputError("passes and --pass-pipeline cannot be used together")
     line.pipeline = f"mlir:{pipeline or ','.join(passes)}" if passes or pipeline else ""

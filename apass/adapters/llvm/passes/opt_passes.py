@@ -9,7 +9,7 @@ from apass.adapters.llvm.catalogue import EMPTY, LEVELS
 from apass.adapters.llvm.module import Module
 from apass.adapters.llvm.opt import Opt
 from apass.adapters.llvm.passes.opt_runs import Element, check_module, run_elements
-from apass.adapters.programs import OPT, TIME_LIMIT
+from apass.adapters.programs import OPT, TIME_LIMIT, run_version
 from apass.core.context import PassContext, current_scope
 from apass.core.hooks import NO_HOOKS
 from apass.core.pass_info import PassInfo
@@ -48,7 +48,7 @@ class OptPass(ModulePass[Module]):
 
     def __init__(self, opt: Opt, element: Element, info: PassInfo, time_limit: float = TIME_LIMIT) -> None:
         self.info = info
-        self.version = opt.catalogue.version
+        self.version = run_version(opt.catalogue.version)
         self.opt = opt
         """The program."""
         self.element = element

@@ -8,7 +8,7 @@ from typing import Final
 from apass.adapters.llvm.catalogue import MARK, Level
 from apass.adapters.llvm.module import Module
 from apass.adapters.llvm.opt import Opt
-from apass.adapters.programs import OPT, Answer, Request, ask, report
+from apass.adapters.programs import OPT, Answer, Request, ask, prints_ir, report
 from apass.core.context import PassContext
 from apass.core.pass_info import PassInfo
 from apass.errors import AdapterError
@@ -86,7 +86,8 @@ class _Run:
     async def on(self, mod: Module, elements: Sequence[Element]) -> Module:
         """Return the module after the elements, or `mod` if nothing changed."""
         pipeline = ",".join(map(str, elements))
-        if self.opt.catalogue.writes_text and not any(name in pipeline for name in EMBEDDING):
+        is_embedding = any(name in pipeline for name in EMBEDDING)
+        if self.opt.catalogue.writes_text and not (is_embedding or prints_ir()):
             # The bitcode is for the next pass, and the text for whatever looks in between, or for a file.
             answer = await self._ask(mod, f"-passes={pipeline},{MARK}" if pipeline else f"-passes={MARK}", marked=True)
             result = Module.of_opt(answer.text, answer.data, mod.source)

@@ -1,0 +1,98 @@
+"""Command lines of `opt` and `mlir-opt` with options of apass."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from apass.adapters.llvm.opt import find_opt
+from apass.adapters.programs import MLIR_OPT, OPT, Tool
+from tests.helpers.command_line import run_in
+from tests.helpers.mlir_modules import CALLS, NEEDS_MLIR
+
+NEEDS_OPT = pytest.mark.skipif(find_opt() is None, reason="opt is not installed")
+pytestmark = [NEEDS_MLIR, NEEDS_OPT, pytest.mark.process]
+
+CALLER = """\
+source_filename = "a.c"
+
+define i32 @f(i32 %x) {
+  %a = mul i32 %x, %x
+  %b = add i32 %a, 0
+  ret i32 %b
+}
+
+define i32 @g(i32 %x) {
+  %r = call i32 @f(i32 %x)
+  ret i32 %r
+}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "a.ll").write_text(CALLER)
+    (tmp_path / "a.mlir").write_text(CALLS)
+    return tmp_path
+
+
+def expected(tool: Tool, folder: Path, arguments: str) -> tuple[int, str]:
+    """Return the exit status and the output of the compiler itself."""
+    done = subprocess.run(
+        [tool.find(), *arguments.split()], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    return done.returncode, done.stdout.decode()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "a.ll -S -passes=inline,instcombine",
+        "a.ll -S -passes=instcombine -print-changed",
+        "a.ll -S -O1 -disable-output",
+        "a.ll -S",
+        "a.ll -S -passes=instcombine -no-such-option",
+        "a.ll -no-such-option",
+        "a.mlir --canonicalize --cse",
+        "a.mlir --canonicalize --mlir-print-debuginfo",
+        "a.mlir",
+        "a.mlir --no-such-option",
+    ],
+)
+def test_output_is_that_of_the_compiler(folder: Path, arguments: str) -> None:
+    command, tool = ("llvm-opt", OPT) if "a.ll" in arguments else ("mlir-opt", MLIR_OPT)
+    status, out, err = run_in(folder, command, *arguments.split(), "--timing", "--report", "r.html")
+    assert (status, out) == expected(tool, folder, arguments), err
+
+
+def test_messages_go_to_standard_error(folder: Path) -> None:
+    for command, arguments, shown in (
+        ("llvm-opt", "a.ll -S -passes=instcombine -print-changed", "IR Dump After InstCombinePass on f"),
+        ("llvm-opt", "a.ll -S -passes=instcombine -print-after-all", "IR Dump After InstCombinePass on f"),
+        ("mlir-opt", "a.mlir --cse --mlir-print-ir-after-all", "IR Dump After CSE"),
+    ):
+        status, _, err = run_in(folder, command, *arguments.split(), "-o", "out", "--timing")
+        assert status == 0
+        assert shown in err
+        assert "wall ms" in err
+
+
+def test_cache_distinguishes_options_of_the_compiler(folder: Path) -> None:
+    pipeline = "a.ll -S -passes=inline"
+    for flags in ("-inline-threshold=-1000", "-inline-threshold=1000"):
+        _, out, _ = run_in(folder, "llvm-opt", *pipeline.split(), flags, "--cache", "c.db")
+        assert (0, out) == expected(OPT, folder, f"{pipeline} {flags}")
+
+
+def test_executor_refuses_options_of_the_compiler(folder: Path) -> None:
+    arguments = "a.ll -S -passes=inline -inline-threshold=-1000 --executor process"
+    status, out, err = run_in(folder, "llvm-opt", *arguments.split())
+    assert (status, out) == (2, "")
+    assert "--executor cannot be used with -inline-threshold=-1000" in err
+    assert "APASS_LLVM_ARGS" in err
+
+
+def test_result_that_cannot_be_written_is_an_error(folder: Path) -> None:
+    status, out, err = run_in(folder, "llvm-opt", "a.ll", "-S", "-passes=gvn", "-o", "no/a.ll", "--timing")
+    assert (status, out) == (2, "")
+    assert "cannot write no/a.ll: No such file or directory" in err
