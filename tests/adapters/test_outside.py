@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 import apass
+from apass.adapters.llvm.opt import find_opt
 from apass.adapters.mlir import ADAPTER as MLIR
 from apass.core.config import find_option, list_configs
 from apass.core.outside import outside_of, reviewed
@@ -16,6 +17,8 @@ from apass.passes.registry import get_pass, pass_options
 from apass.plugins import Outside
 from tests.helpers.mlir_modules import CALLS, NEEDS_MLIR
 from tests.helpers.rows import row
+
+NEEDS_OPT = pytest.mark.skipif(find_opt() is None, reason="opt is not installed")
 
 OWN_TEXTS = {
     "AnnotateTarget{targets}", "ConvertLayout{desired_layouts}", "Legalize{legalize_map_attr_name}",
@@ -159,6 +162,15 @@ def test_value_cannot_end_the_options_of_a_pass(tmp_path: Path) -> None:
             apass.errors.PassDefinitionError, match=r"'anchor' of pass 'mlir\.cse' must be an operation"
         ):
             get_pass("mlir.cse", anchor=anchor)
+
+
+@NEEDS_OPT
+@pytest.mark.process
+def test_passes_that_write_files_need_their_name() -> None:
+    for name in ("llvm.insert-gcov-profiling", "llvm.dot-cfg", "llvm.view-cfg"):
+        apass.parse_pipeline(name, allow=[name])
+        with pytest.raises(apass.errors.PassNotAllowedError, match=f"name '{name}' to allow it"):
+            apass.parse_pipeline(name, allow=["llvm.*"])
 
 
 def test_program_of_xdsl_is_no_option() -> None:

@@ -52,8 +52,15 @@ _RESERVED: Final = frozenset({"passes", "extensions", "engine", "time_limit", "a
 _FILES: Final = frozenset({"profile-filename"})
 """The parameters that name files."""
 
-_REACH: Final[Mapping[str, Outside]] = {"dot-": Outside.FILES, "view-": Outside.PROGRAMS}
-"""What passes reach whose names begin so: they write graphs to files, or show them."""
+_REACH: Final[Mapping[str, Outside]] = {
+    "dot-": Outside.FILES,
+    "view-": Outside.PROGRAMS,
+    "insert-gcov-profiling": Outside.FILES,
+}
+"""What passes reach whose names begin so.
+
+They write graphs to files, show them, or write notes to a file that metadata of the module name.
+"""
 
 _DOCS: Final[Mapping[str, str]] = {
     "module": "Run passes on a module.",
