@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from apass.passes.draft import Draft, offer_draft, take_draft
     from apass.passes.registry import provide_pass
     from apass.pipelines.extensions import PipelineExtension
+    from apass.pipelines.languages import Element, Language, Option
     from apass.runner.changes import can_merge_passes, tentative_changes, without_changes
     from apass.util.array_difference import ArrayDifference, array_difference
     from apass.util.dull_outputs import changed_input, dull_outputs
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from apass.util.other_inputs import OtherInputs, same_value
     from apass.util.tagged_json import reachable_types, read_tagged, write_tagged
     from apass.util.text import raising_line, short_reason, text_of_error
+    from apass.util.typed_values import Bare
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -64,6 +66,7 @@ else:
             "apass.external.solver": ["NotEncodedError", "counterexample", "prove_in_worker"],
             "apass.passes.registry": ["provide_pass"],
             "apass.pipelines.extensions": ["PipelineExtension"],
+            "apass.pipelines.languages": ["Element", "Language", "Option"],
             "apass.util.array_difference": ["ArrayDifference", "array_difference"],
             "apass.util.dull_outputs": ["changed_input", "dull_outputs"],
             "apass.util.files": ["PartFile", "Prepared", "write_whole"],
@@ -72,6 +75,7 @@ else:
             "apass.util.other_inputs": ["OtherInputs", "same_value"],
             "apass.util.tagged_json": ["reachable_types", "read_tagged", "write_tagged"],
             "apass.util.text": ["raising_line", "short_reason", "text_of_error"],
+            "apass.util.typed_values": ["Bare"],
         },
     )
 
@@ -80,6 +84,7 @@ __all__ = [
     "Alternatives",
     "AnalysisManager",
     "ArrayDifference",
+    "Bare",
     "BaseAdapter",
     "Caching",
     "Comparison",
@@ -87,13 +92,16 @@ __all__ = [
     "Contract",
     "Displayed",
     "Draft",
+    "Element",
     "Execution",
     "FunctionKind",
     "GivenInputs",
+    "Language",
     "LostCall",
     "Measures",
     "Node",
     "NotEncodedError",
+    "Option",
     "OtherInputs",
     "Outside",
     "PartFile",
