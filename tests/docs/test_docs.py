@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from apass.adapters.llvm.opt import find_opt
 from apass.relay.ir.op_definition import OP_ATTRS
 from tests.helpers.mlir_modules import program
 from tests.helpers.repository import ROOT
@@ -52,6 +53,8 @@ def run_snippets(page: Path, backend: str, folder: Path) -> tuple[int, str, str]
 def test_page_shows_the_output_of_its_snippets(page: str, backend: str, tmp_path: Path) -> None:
     if page == "docs/how-to/mlir.md" and program() is None:
         pytest.skip("mlir-opt is not installed")
+    if page == "docs/how-to/llvm.md" and find_opt() is None:
+        pytest.skip("opt is not installed")
     assert run_snippets(ROOT / page, backend, tmp_path) == (0, "", "")
 
 
