@@ -52,6 +52,7 @@ LATE_IMPORTS: Final[dict[str, tuple[str, ...]]] = {
         "service.server",
     ),
     "cli.commands.submit": ("cli.json_lines",),
+    "cli.commands.xdsl_opt": ("cli.xdsl_main",),
     "cli.completion": (
         "batch.formats",
         "passes.registry",
