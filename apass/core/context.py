@@ -49,6 +49,7 @@ __all__ = [
     "current_scope",
     "enter_in_worker",
     "expect_pass_names",
+    "has_hooks",
     "is_yield_due",
     "waiting_for",
     "yield_if_due",
@@ -701,6 +702,14 @@ def _out_of_order(ctx: PassContext, scope: PassScope | None) -> str:
     if scope is None or scope.ctx is ctx or above is None:
         return f"{ctx!r} was left in a task that had not entered it; leave a context in the task that entered it"
     return f"{ctx!r} was left while {scope.ctx!r} is current; leave contexts in the reverse of the order of entering"
+
+
+def has_hooks() -> bool:
+    """Return whether an instrument of the current context looks at passes.
+
+    A pass that does the work of several ones at once may then let each of them run by itself.
+    """
+    return current_scope().state.hooks is not NO_HOOKS
 
 
 def expect_pass_names(names: Iterable[str]) -> None:

@@ -13,16 +13,18 @@ if TYPE_CHECKING:
     from apass.concurrency.limits import NO_LIMIT, Slots, usable_cores
     from apass.concurrency.processes.command import complete_process
     from apass.concurrency.processes.pool import LostCall, call_in_worker, run_in_worker
+    from apass.concurrency.run_locals import RunLocal
     from apass.concurrency.single_flight import SingleFlight
     from apass.core.adapter import FunctionKind
     from apass.core.analysis_manager import AnalysisManager
     from apass.core.config import Config, provide_config_option
-    from apass.core.context import expect_pass_names, is_yield_due, yield_if_due
+    from apass.core.context import expect_pass_names, has_hooks, is_yield_due, yield_if_due
     from apass.core.declarations import Caching, Contract, Execution
     from apass.core.displayed import Displayed
     from apass.core.executor import in_executor
     from apass.core.ir_plugin import Comparison, GivenInputs, Measures, Proof
     from apass.core.outside import Outside, reviewed
+    from apass.core.pass_factories import add_alias
     from apass.display.view import View
     from apass.external.solver import NotEncodedError, counterexample, prove_in_worker
     from apass.passes.alternatives import Alternatives
@@ -48,14 +50,16 @@ else:
             "apass.concurrency.limits": ["NO_LIMIT", "Slots", "usable_cores"],
             "apass.concurrency.processes.command": ["complete_process"],
             "apass.concurrency.processes.pool": ["LostCall", "call_in_worker", "run_in_worker"],
+            "apass.concurrency.run_locals": ["RunLocal"],
             "apass.concurrency.single_flight": ["SingleFlight"],
             "apass.core.adapter": ["FunctionKind"],
             "apass.core.analysis_manager": ["AnalysisManager"],
             "apass.runner.changes": ["can_merge_passes", "tentative_changes", "without_changes"],
             "apass.core.config": ["Config", "provide_config_option"],
             "apass.core.declarations": ["Caching", "Contract", "Execution"],
-            "apass.core.context": ["expect_pass_names", "is_yield_due", "yield_if_due"],
+            "apass.core.context": ["expect_pass_names", "has_hooks", "is_yield_due", "yield_if_due"],
             "apass.core.displayed": ["Displayed"],
+            "apass.core.pass_factories": ["add_alias"],
             "apass.passes.alternatives": ["Alternatives"],
             "apass.passes.draft": ["Draft", "offer_draft", "take_draft"],
             "apass.core.executor": ["in_executor"],
@@ -108,9 +112,11 @@ __all__ = [
     "PipelineExtension",
     "Prepared",
     "Proof",
+    "RunLocal",
     "SingleFlight",
     "Slots",
     "View",
+    "add_alias",
     "array_difference",
     "call_in_worker",
     "can_merge_passes",
@@ -120,6 +126,7 @@ __all__ = [
     "dull_outputs",
     "expect_pass_names",
     "fingerprint_value",
+    "has_hooks",
     "imported_late",
     "in_executor",
     "is_yield_due",

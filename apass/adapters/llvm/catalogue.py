@@ -104,9 +104,14 @@ def catalogue_of(program: Path) -> Catalogue:
 
 
 def _ask(program: Path, version: str) -> Catalogue:
-    passes = list(read_list(OPT.output_of(program, ["--print-passes"])[1]))
-    if not passes:
-        raise AdapterError(f"{program} lists no passes with --print-passes; set {OPT.variable} to the path of opt")
+    status, text = OPT.output_of(program, ["--print-passes"])
+    passes = [] if status else list(read_list(text))
+    if not any(entry.name == MARK for entry in passes):
+        reason = f": {text.strip().splitlines()[-1]}" if text.strip() and status else ""
+        raise AdapterError(
+            f"{program} lists no passes with --print-passes{reason}; set {OPT.variable} to the path of opt, and "
+            f"{OPT.arguments} to arguments that it accepts"
+        )
     passes = [replace(entry, adaptor=_adaptor(program, entry)) if "loop" in entry.levels else entry for entry in passes]
     arguments = (f"-passes={MARK}", f"-print-after={MARK}", "-ir-dump-directory=.", "-disable-output", "--version")
     return Catalogue(version, tuple(passes), OPT.output_of(program, arguments)[0] == 0)

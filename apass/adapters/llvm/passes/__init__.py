@@ -212,7 +212,7 @@ def _check_options(
             raise PassDefinitionError(f"option {key!r} of {info.name} needs engine={other}, it runs in {engine}")
 
 
-def _provide_manager(opt: Opt, name: str) -> None:
+def _provide_manager(name: str) -> None:
     info = PassInfo(0, f"{PREFIX}{name}")
     level, around, flags = MANAGERS[name]
     options = [_option(identifier_of(flag), bool, default=False) for flag in flags]
@@ -222,6 +222,9 @@ def _provide_manager(opt: Opt, name: str) -> None:
     def factory(*, passes: Sequence[Pass[Any]], times: int = 4, **values: bool) -> Pass[Module]:
         words = [str(times)] if name == "devirt" else [flag for flag in flags if values.get(identifier_of(flag))]
         element = Element(f"{name}<{';'.join(words)}>" if words else name, around, (level,))
+        opt = find_opt()
+        if opt is None:
+            raise MissingExtraError(f"{info.name} needs the program opt, and {OPT.variable} chooses llvmlite; unset it")
         return OptManager(opt, element, info, passes, is_divisible=name in _DIVISIBLE)
 
     provide_pass(info.name, options=[passes, *options], doc=_DOCS[name])(factory)
@@ -237,7 +240,7 @@ def _register_all() -> None:
         _provide(name, entries.get(name), library.get(name))
     if opt is not None:
         for name in MANAGERS:
-            _provide_manager(opt, name)
+            _provide_manager(name)
     for level in PIPELINES:
         add_alias(f"{PREFIX}{level}", f"{PREFIX}default", level=level)
     add_alias(f"{PREFIX}Default", f"{PREFIX}default")

@@ -10,11 +10,10 @@ from apass.adapters.llvm.module import Module
 from apass.adapters.llvm.opt import Opt
 from apass.adapters.llvm.passes.opt_runs import Element, check_module, run_elements
 from apass.adapters.programs import OPT, TIME_LIMIT, run_version
-from apass.core.context import PassContext, current_scope
-from apass.core.hooks import NO_HOOKS
+from apass.core.context import PassContext, has_hooks
 from apass.core.pass_info import PassInfo
 from apass.errors import AdapterError, PassDefinitionError
-from apass.passes.base import ModulePass, Pass, is_enabled
+from apass.passes.base import ModulePass, Pass
 from apass.passes.sequential import Sequential
 from apass.pipelines.parser import parse_pipeline
 
@@ -165,8 +164,8 @@ class OptManager(OptPass):
 
     def native_text(self) -> str:
         """Return the manager with the passes that are not disabled."""
-        ctx = PassContext.current()
-        inner = [pass_.native_text() for pass_ in self.passes if is_enabled(pass_, ctx)]
+        group = Sequential(self.passes)
+        inner = [pass_.native_text() for pass_ in self.passes if group.pass_enabled(pass_.info)]
         return f"{self.element.text}({','.join(inner)})"
 
     def transform_module(self, mod: Module, ctx: PassContext) -> Awaitable[Module]:
@@ -178,7 +177,7 @@ class OptManager(OptPass):
 
         """
         check_module(self.info, mod)
-        if self.is_divisible and _is_observed():
+        if self.is_divisible and has_hooks():
             return Sequential(self.parts(), name=self.info.name).transform(mod, ctx)
         return super().transform_module(mod, ctx)
 
@@ -226,11 +225,6 @@ class OptPipeline(OptPass):
 
         """
         check_module(self.info, mod)
-        if _is_observed() or ctx.disabled_pass:
+        if has_hooks() or ctx.disabled_pass:
             return Sequential(self.branches()[0], name=self.info.name).transform(mod, ctx)
         return super().transform_module(mod, ctx)
-
-
-def _is_observed() -> bool:
-    """Return whether an instrument looks at the module between passes."""
-    return current_scope().state.hooks is not NO_HOOKS
