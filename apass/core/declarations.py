@@ -98,6 +98,11 @@ class Execution:
     """Whether the pass takes a draft: a private module that it may change (see `InPlacePass`)."""
     merges: bool = False
     """Whether `merged_with` may return a pass: the work of several passes costs less together."""
+    in_order: bool = False
+    """Whether the pass runs those of its only branch one after another if an instrument is in force.
+
+    Bisection and resumption then treat it as they treat a Sequential.
+    """
     runs_alone: bool = True
     """Whether the pass can be named by itself; False for a step of another compiler's pass.
 

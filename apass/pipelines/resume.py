@@ -54,7 +54,10 @@ def rest_of(pass_: Pass[Any] | str, after: Position, ctx: PassContext | None = N
 
 def is_row(run: Run) -> bool:
     """Return whether a run only runs other passes, one after another."""
-    return run.function is None and isinstance(run.pass_, Sequential | Repeat | While | If)
+    pass_ = run.pass_
+    if run.function is not None or not isinstance(pass_, Pass):
+        return False
+    return pass_.execution.in_order or isinstance(pass_, Sequential | Repeat | While | If)
 
 
 def is_in_order(run: Run) -> bool:
@@ -95,6 +98,8 @@ class _Rest:
             return self.of_loop(pass_, steps)
         if isinstance(pass_, Sequential):
             return self.of_sequence(pass_.passes, steps)
+        if pass_.execution.in_order:
+            return self.of_sequence(pass_.branches()[0], steps)
         raise self.error(f"pass {pass_.info.name!r} calls passes in its own code; {_HINT}")
 
     def of_loop(self, pass_: Repeat[Any] | While[Any], steps: _Steps) -> Pass[Any]:

@@ -8,17 +8,15 @@ import anyio
 import pytest
 
 import apass
-from apass.adapters.llvm.opt import find_opt
 from apass.adapters.mlir import ADAPTER as MLIR
 from apass.core.config import find_option, list_configs
 from apass.core.outside import outside_of, reviewed
 from apass.core.pass_factories import find_factory
 from apass.passes.registry import get_pass, pass_options
 from apass.plugins import Outside
+from tests.helpers.llvm_modules import needs_opt
 from tests.helpers.mlir_modules import CALLS, NEEDS_MLIR
 from tests.helpers.rows import row
-
-NEEDS_OPT = pytest.mark.skipif(find_opt() is None, reason="opt is not installed")
 
 OWN_TEXTS = {
     "AnnotateTarget{targets}", "ConvertLayout{desired_layouts}", "Legalize{legalize_map_attr_name}",
@@ -164,7 +162,7 @@ def test_value_cannot_end_the_options_of_a_pass(tmp_path: Path) -> None:
             get_pass("mlir.cse", anchor=anchor)
 
 
-@NEEDS_OPT
+@needs_opt
 @pytest.mark.process
 def test_passes_that_write_files_need_their_name() -> None:
     for name in ("llvm.insert-gcov-profiling", "llvm.dot-cfg", "llvm.view-cfg"):

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from apass.adapters.llvm.opt import find_opt
 from apass.adapters.programs import MLIR_OPT, OPT, Tool
 from tests.helpers.command_line import run_in
+from tests.helpers.llvm_modules import needs_opt
 from tests.helpers.mlir_modules import CALLS, NEEDS_MLIR
 
-NEEDS_OPT = pytest.mark.skipif(find_opt() is None, reason="opt is not installed")
-pytestmark = [NEEDS_MLIR, NEEDS_OPT, pytest.mark.process]
+pytestmark = [NEEDS_MLIR, needs_opt, pytest.mark.process]
 
 CALLER = """\
 source_filename = "a.c"

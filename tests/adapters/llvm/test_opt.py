@@ -12,7 +12,9 @@ import apass
 from apass.adapters.llvm import ADAPTER, Module, load_module
 from apass.adapters.llvm.opt import find_opt
 from apass.adapters.programs import OPT
+from apass.instruments import BisectInstrument, BisectStep
 from apass.pipelines.languages import native_text
+from apass.pipelines.resume import rest_of
 from apass.stores import MemoryStore
 from apass.testing import RecordingInstrument
 from tests.helpers.amounts import some
@@ -207,3 +209,20 @@ async def test_store_keeps_the_result_of_a_pipeline() -> None:
         first = await apass.parse_pipeline("llvm:default<O1>")(mod)
         again = await apass.parse_pipeline("llvm:default<O1>")(Module.unread(TEXTS["sum"].encode()))
     assert first.comparable == again.comparable
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("pipeline", ["llvm:function(gvn,instcombine)", "llvm:default<O1>"])
+async def test_bisect_finds_passes_within_a_manager(pipeline: str) -> None:
+    mod = Module.unread(TEXTS["sum"].encode())
+    steps: list[BisectStep] = []
+    async with apass.PassContext(instruments=[BisectInstrument(-1, report=steps.append)]):
+        result = await apass.parse_pipeline(pipeline)(mod)
+    assert {"llvm.default", "llvm.function"}.isdisjoint(str(step.position.steps[-1][1]) for step in steps)
+    second = steps[1].position
+    assert len(second.steps) > 2
+    async with apass.PassContext(instruments=[BisectInstrument(2)]):
+        before = await apass.parse_pipeline(pipeline)(mod)
+    async with apass.PassContext(instruments=[RecordingInstrument()]):
+        resumed = await rest_of(pipeline, second)(before)
+    assert resumed.comparable == result.comparable

@@ -225,7 +225,7 @@ def _provide_manager(name: str) -> None:
         opt = find_opt()
         if opt is None:
             raise MissingExtraError(f"{info.name} needs the program opt, and {OPT.variable} chooses llvmlite; unset it")
-        return OptManager(opt, element, info, passes, is_divisible=name in _DIVISIBLE)
+        return OptManager(opt, element, info, passes, in_order=name in _DIVISIBLE)
 
     provide_pass(info.name, options=[passes, *options], doc=_DOCS[name])(factory)
 

@@ -111,14 +111,14 @@ class _Merged(OptPass):
 class OptManager(OptPass):
     """A manager of `opt` with the passes that it runs, such as `function(sroa,gvn)`.
 
-    If something looks in between, the passes of a manager that `is_divisible` run one after the other, each in a
-    manager of its own. This is the case for `function` and `module`. The others interleave their passes on parts of the
+    If something looks in between, the passes of a manager run `in_order`, one after the other, each in a manager of
+    its own. This is the case for `function` and `module`. The others interleave their passes on parts of the
     module, so they run as a whole.
 
     Parameters:
         opt, element, info, time_limit: those of `OptPass`; the element has no parentheses.
         passes: the passes.
-        is_divisible: whether the passes may run one after the other on the module.
+        in_order: whether the passes may run one after the other on the module.
 
     """
 
@@ -130,7 +130,7 @@ class OptManager(OptPass):
         passes: Sequence[Pass[Module]],
         time_limit: float = TIME_LIMIT,
         *,
-        is_divisible: bool = False,
+        in_order: bool = False,
     ) -> None:
         super().__init__(opt, element, info, time_limit)
         inner = [pass_ for pass_ in passes if isinstance(pass_, OptPass) and pass_.opt == opt]
@@ -145,8 +145,7 @@ class OptManager(OptPass):
                 raise PassDefinitionError(f"{pass_} runs on a {what}, so it cannot be within {info.name}")
         self.passes = tuple(inner)
         """The passes."""
-        self.is_divisible = is_divisible
-        """Whether the passes may run one after the other on the module."""
+        self.in_order = in_order
 
     def children(self) -> Sequence[Pass[Module]]:
         """Return the passes."""
@@ -154,7 +153,7 @@ class OptManager(OptPass):
 
     def branches(self) -> Sequence[Sequence[Pass[Module]]]:
         """Return the passes as the only branch, if they may run one after the other."""
-        return (self.parts(),) if self.is_divisible else ()
+        return (self.parts(),) if self.execution.in_order else ()
 
     def parts(self) -> Sequence[Pass[Module]]:
         """Return the passes, each in a manager of its own."""
@@ -177,7 +176,7 @@ class OptManager(OptPass):
 
         """
         check_module(self.info, mod)
-        if self.is_divisible and has_hooks():
+        if self.execution.in_order and has_hooks():
             return Sequential(self.parts(), name=self.info.name).transform(mod, ctx)
         return super().transform_module(mod, ctx)
 
@@ -193,6 +192,8 @@ class OptPipeline(OptPass):
     Without a level it is that of the context, at most 3. If something looks in between, its parts run one after the
     other: those that `opt` prints for it.
     """
+
+    in_order: bool = True
 
     def __init__(self, opt: Opt, element: Element, info: PassInfo, time_limit: float = TIME_LIMIT) -> None:
         super().__init__(opt, element, info, time_limit)
