@@ -4,11 +4,10 @@ A language reads its text as elements of a pipeline of apass, and writes passes 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from apass.errors import MissingExtraError, PassDefinitionError, PluginError
+from apass.errors import PassDefinitionError, PluginError
 from apass.loading.entry_points import plugins
 from apass.passes.base import Pass
 from apass.passes.sequential import Sequential
@@ -19,7 +18,6 @@ __all__ = [
     "Option",
     "find_language",
     "language_names",
-    "languages_declared",
     "languages_of",
     "native_text",
 ]
@@ -105,20 +103,15 @@ def find_language(name: str) -> Language:
     return value
 
 
-def languages_declared(suffixes: Sequence[str]) -> Iterator[str]:
-    """Iterate over the names of the languages for files of some suffixes."""
-    declared = plugins(_LANGUAGES)
-    yield from (name for name in language_names() if any(f"{name}:{suffix}" in declared for suffix in suffixes))
+def languages_of(suffixes: Sequence[str]) -> Iterator[str]:
+    """Iterate over the names of the languages for files of some suffixes.
 
-
-def languages_of(suffixes: Sequence[str]) -> Iterator[tuple[str, Language]]:
-    """Iterate over the languages for files of some suffixes, or over all.
-
-    Languages whose libraries are not installed are left out.
+    Without suffixes, these are all. Nothing is imported.
     """
-    for name in languages_declared(suffixes) if suffixes else language_names():
-        with suppress(MissingExtraError):
-            yield name, find_language(name)
+    declared = plugins(_LANGUAGES)
+    for name in language_names():
+        if not suffixes or any(f"{name}:{suffix}" in declared for suffix in suffixes):
+            yield name
 
 
 def native_text(pass_: Pass[Any], name: str) -> str:

@@ -113,9 +113,10 @@ def _parse_any(text: str, builder: "_Builder", suffixes: Sequence[str]) -> Seque
             return readings[""]
     except (PipelineSyntaxError, UnknownPassError) as error:
         errors[""] = error
-    for name, language in languages_of(suffixes):
+    for name in languages_of(suffixes):
         try:
-            readings[name] = builder.pipeline(language.parse(text, 0, len(text)))
+            # A program that is not installed is a reason why a text cannot be read, as an unknown pass is.
+            readings[name] = builder.pipeline(find_language(name).parse(text, 0, len(text)))
         except ApassError as error:
             errors[name] = error
     if len(readings) == 1:

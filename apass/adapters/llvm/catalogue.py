@@ -140,7 +140,7 @@ def read_list(text: str) -> Iterator[PassEntry]:
                 _add(found, match["name"], _BRACKET.findall(match["brackets"]), level, has_parameters=has_parameters)
             else:
                 analyses.append((line.strip(), level))
-    for name in ("require", "invalidate"):
+    for name in ("require", "invalidate") if analyses else ():
         extra = [("all", level) for level in LEVELS[:4]] if name == "invalidate" else []
         found[name] = PassEntry(name, tuple(dict.fromkeys(level for _, level in analyses)), (), (*extra, *analyses))
     yield from (found[name] for name in sorted(found))

@@ -36,7 +36,7 @@ from apass.concurrency.limits import usable_cores
 from apass.core.context import PassContext
 from apass.errors import InputError
 from apass.executors.instrument_twins import why_not_portable
-from apass.pipelines.languages import language_names, languages_declared
+from apass.pipelines.languages import language_names, languages_of
 
 __all__ = ["app"]
 
@@ -484,7 +484,7 @@ class _Run:
         text = self._results.pipeline
         # Passes of other libraries take long to import, and the workers start meanwhile.
         if text is None:
-            may_run = any(True for _ in languages_declared([job.suffix for job in self._jobs]))
+            may_run = any(True for _ in languages_of([job.suffix for job in self._jobs]))
         else:
             may_run = text.partition(".")[0] in language_names()
         return may_run and all(pass_.execution.in_program for pass_ in self.plan().passes.values())

@@ -18,6 +18,7 @@ from apass.pipelines.resume import rest_of
 from apass.stores import MemoryStore
 from apass.testing import RecordingInstrument
 from tests.helpers.amounts import some
+from tests.helpers.command_line import run_in
 from tests.helpers.llvm_modules import TEXTS, by_opt_itself, needs_opt
 from tests.helpers.rows import row
 
@@ -226,3 +227,16 @@ async def test_bisect_finds_passes_within_a_manager(pipeline: str) -> None:
     async with apass.PassContext(instruments=[RecordingInstrument()]):
         resumed = await rest_of(pipeline, second)(before)
     assert resumed.comparable == result.comparable
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [("no-such-opt", "APASS_LLVM_OPT names 'no-such-opt', which is not a program"), ("true", "lists no passes")],
+)
+def test_wrong_program_is_named_in_errors(program: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "m.ll").write_text(TEXTS["sum"])
+    for pipeline in ("gvn", "llvm:gvn", "llvm.gvn"):
+        environment = {"APASS_LLVM_OPT": program, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        status, _, err = run_in(tmp_path, "opt", "m.ll", "-p", pipeline, "-o", "out.ll", **environment)
+        assert status == 2, err
+        assert message in err

@@ -3,7 +3,7 @@
 import inspect
 import keyword
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, Optional
+from typing import Any, Final, Literal, Optional, cast
 
 from apass.adapters.llvm.catalogue import EMPTY, LEVELS, Level, ParameterEntry, PassEntry
 from apass.adapters.llvm.module import Module
@@ -122,7 +122,7 @@ def parameters_text(entry: PassEntry, options: Mapping[str, Any]) -> str:
             case "level":
                 words.append(value)
             case _:
-                values: Sequence[object] = value if isinstance(value, list) else [value]
+                values = cast("list[object]", value) if isinstance(value, list) else [value]
                 words += [f"{parameter.name}={item}" for item in values]
     if entry.name == "function-simplification" and not words:
         # It has no default of its own.
