@@ -11,7 +11,7 @@ from apass.adapters.llvm.library import HAS_LLVMLITE
 from apass.adapters.programs import OPT, Request, failure, run_now
 from apass.errors import MissingExtraError, VerifyError
 
-__all__ = ["LLVMLITE", "Engine", "Opt", "default_engine", "find_opt", "printed_by_opt", "written_by_opt"]
+__all__ = ["LLVMLITE", "Engine", "Opt", "default_engine", "find_opt", "needed_opt", "printed_by_opt", "written_by_opt"]
 
 Engine = Literal["opt", "llvmlite"]
 """What runs a pass: the program, or the library in this process."""
@@ -44,8 +44,24 @@ def default_engine() -> Engine:
         return "opt"
     if HAS_LLVMLITE:
         return "llvmlite"
-    OPT.find()
-    raise MissingExtraError(f"{OPT.variable} chooses llvmlite, which is not installed: pip install 'apass[llvm]'")
+    if os.environ.get(OPT.variable) == LLVMLITE:
+        raise MissingExtraError(f"{OPT.variable} chooses llvmlite, which is not installed: pip install 'apass[llvm]'")
+    needed_opt()
+    return "opt"
+
+
+def needed_opt() -> Opt:
+    """Return the program.
+
+    Raises:
+        MissingExtraError: if there is none, APASS_LLVM_OPT names no program, or it is `llvmlite`.
+        AdapterError: if the program lists no passes.
+
+    """
+    if os.environ.get(OPT.variable) == LLVMLITE:
+        raise MissingExtraError(f"{OPT.variable} is {LLVMLITE!r}, so no pass runs in opt; unset it")
+    program = OPT.find()
+    return Opt(program, catalogue_of(program))
 
 
 def find_opt() -> Opt | None:

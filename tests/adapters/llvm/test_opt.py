@@ -18,7 +18,7 @@ from apass.pipelines.resume import rest_of
 from apass.stores import MemoryStore
 from apass.testing import RecordingInstrument
 from tests.helpers.amounts import some
-from tests.helpers.command_line import run_in
+from tests.helpers.command_line import fresh_process, run_in
 from tests.helpers.llvm_modules import TEXTS, by_opt_itself, needs_opt
 from tests.helpers.rows import row
 
@@ -238,5 +238,20 @@ def test_wrong_program_is_named_in_errors(program: str, message: str, tmp_path: 
     for pipeline in ("gvn", "llvm:gvn", "llvm.gvn"):
         environment = {"APASS_LLVM_OPT": program, "XDG_CACHE_HOME": str(tmp_path / "cache")}
         status, _, err = run_in(tmp_path, "opt", "m.ll", "-p", pipeline, "-o", "out.ll", **environment)
+        assert status == 2, err
+        assert message in err
+
+
+def test_missing_engine_is_named_in_errors(tmp_path: Path) -> None:
+    (tmp_path / "m.ll").write_text(TEXTS["sum"])
+    body = "import sys; sys.modules['llvmlite'] = None"
+    for engine, message in (
+        ("opt", "APASS_LLVM_OPT is 'llvmlite', so no pass runs in opt; unset it"),
+        ("llvmlite", "APASS_LLVM_OPT chooses llvmlite, which is not installed: pip install 'apass[llvm]'"),
+    ):
+        hidden = body if engine == "llvmlite" else ""
+        setting = f"import os; os.environ['APASS_LLVM_OPT'] = 'llvmlite'; {hidden}"
+        pipeline = f"llvm.instcombine{{engine={engine}}}"
+        status, _, err = fresh_process("opt", tmp_path / "m.ll", "-p", pipeline, "-o", tmp_path / "o.ll", body=setting)
         assert status == 2, err
         assert message in err

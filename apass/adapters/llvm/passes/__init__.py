@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, Optional, cast
 
 from apass.adapters.llvm.catalogue import EMPTY, LEVELS, Level, ParameterEntry, PassEntry
 from apass.adapters.llvm.module import Module
-from apass.adapters.llvm.opt import Engine, Opt, default_engine, find_opt
+from apass.adapters.llvm.opt import Engine, Opt, default_engine, find_opt, needed_opt
 from apass.adapters.llvm.passes.llvmlite_passes import PIPELINES, LibraryEntry, library_passes
 from apass.adapters.llvm.passes.opt_passes import OptManager, OptPass, OptPipeline
 from apass.adapters.llvm.passes.opt_runs import Element
@@ -178,10 +178,7 @@ def _provide(name: str, entry: PassEntry | None, library: LibraryEntry | None) -
     def factory(*, engine: Engine | None = None, **values: Any) -> Pass[Module]:
         chosen = engine or default_engine()
         if chosen == "opt":
-            opt = find_opt()
-            if opt is None:
-                OPT.find()
-                raise MissingExtraError(f"{OPT.variable} is 'llvmlite', so no pass runs in opt; unset it")
+            opt = find_opt() or needed_opt()
             if entry is None:
                 raise PassDefinitionError(f"opt has no pass {name!r}; write {info.name}{{engine=llvmlite}}")
             _check_options(values, known, of_library, "opt", info)
