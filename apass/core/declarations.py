@@ -99,7 +99,7 @@ class Execution:
     merges: bool = False
     """Whether `merged_with` may return a pass: the work of several passes costs less together."""
     in_order: bool = False
-    """Whether the pass runs those of its only branch one after another if an instrument is in force.
+    """Whether the pass runs its only branch, one pass after another, if an instrument is in force.
 
     Bisection and resumption then treat it as they treat a Sequential.
     """
