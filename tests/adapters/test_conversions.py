@@ -63,6 +63,8 @@ class FFIAny(ctypes.Structure):
 
 def compiled(mod: Module, name: str) -> tuple[Any, int]:
     """Return the library of a module, to be kept, and the address of a function."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
     jit = llvm.create_lljit_compiler()
     library = llvm.JITLibraryBuilder().add_ir(mod.text).add_current_process().export_symbol(name).link(jit, "test")
     return (jit, library), library[name]

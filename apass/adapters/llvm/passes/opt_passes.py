@@ -175,7 +175,6 @@ class OptManager(OptPass):
             HelperError: if `opt` crashes, or exceeds the time limit.
 
         """
-        check_module(self.info, mod)
         if self.execution.in_order and has_hooks():
             return Sequential(self.parts(), name=self.info.name).transform(mod, ctx)
         return super().transform_module(mod, ctx)
@@ -225,7 +224,6 @@ class OptPipeline(OptPass):
             HelperError: if `opt` crashes, or exceeds the time limit.
 
         """
-        check_module(self.info, mod)
         if has_hooks() or ctx.disabled_pass:
             return Sequential(self.branches()[0], name=self.info.name).transform(mod, ctx)
         return super().transform_module(mod, ctx)
