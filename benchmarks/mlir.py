@@ -86,7 +86,11 @@ def _needs() -> tuple[str, ...]:
     return ()
 
 
-BENCHMARKS = tuple(Benchmark(job, rounds=7, needs=_needs()) for job in (many_modules, one_module, small_modules))
+BENCHMARKS = (
+    Benchmark(many_modules, rounds=7, needs=_needs()),
+    Benchmark(one_module, rounds=7, needs=_needs()),
+    Benchmark(small_modules, rounds=7, needs=_needs()),
+)
 
 if __name__ == "__main__":
     sys.exit(main(__file__, BENCHMARKS))

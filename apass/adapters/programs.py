@@ -5,47 +5,33 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from signal import Signals
 from tempfile import TemporaryDirectory
-from time import perf_counter
 from typing import Final
 
 import anyio
 
-from apass.concurrency.limits import usable_cores
 from apass.concurrency.processes.command import complete_process
 from apass.concurrency.run_locals import RunLocal
-from apass.core.context import PassContext
-from apass.core.diagnostics import Diagnostic, DiagnosticLevel
-from apass.core.remarks import Remark
-from apass.core.run import current_module_name
 from apass.errors import AdapterError, HelperError, MissingExtraError
-from apass.external import Policy, Service
 
 __all__ = [
     "BINARY",
     "MLIR_OPT",
     "OPT",
-    "POOL",
-    "PROCESSES",
     "RUN_FLAGS",
     "TIME_LIMIT",
     "Answer",
     "Message",
     "Request",
     "Tool",
-    "ask",
     "failure",
     "messages",
-    "prints_ir",
-    "report",
     "run_now",
     "run_request",
-    "run_version",
 ]
 
 BINARY: Final = (b"ML\xefR", b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
@@ -53,9 +39,6 @@ BINARY: Final = (b"ML\xefR", b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 
 TIME_LIMIT: Final = 600.0
 """Seconds that one run may take by default."""
-
-PROCESSES: Final = usable_cores()
-"""How many processes run at a time in an event loop: one for each core."""
 
 _SECONDS: Final = 60.0
 """Time limit of each run that lists passes."""
@@ -75,9 +58,6 @@ _LAST_LINES: Final = 5
 _FRAMES: Final = 4
 """How many functions of the stack a message about a crash contains."""
 
-_MAX_PRINTED: Final = 10_000
-"""Maximum number of characters in a note with what a pass printed."""
-
 _FRAME: Final = re.compile(r"^\s*#\d+ 0x[0-9a-f]+ (?P<function>.+)$", re.MULTILINE)
 _SEVERITY: Final = r"(?P<severity>error|warning|remark|note)"
 _PLACE: Final = r"(?P<file><stdin>|<unknown>|-|[^\s:][^:\n]*?)(?::(?P<line>\d+)(?::(?P<column>\d+))?)?"
@@ -87,7 +67,6 @@ _DIAGNOSTICS: Final = (
     re.compile(rf"^{_SEVERITY}: {_PLACE}: (?P<text>.*)$"),
     re.compile(rf"^loc\(.*\): {_SEVERITY}: (?P<text>.*)$"),
 )
-_SEVERITIES: Final = {"warning": DiagnosticLevel.WARNING, "note": DiagnosticLevel.NOTE}
 _VERSION_IN_PATH: Final = re.compile(r"/llvm-?(\d+)[/.]")
 
 
@@ -435,80 +414,3 @@ def _signal_name(number: int) -> str:
         return Signals(number).name
     except ValueError:
         return f"exit status {number + 128}"
-
-
-POOL: Final = Service[Request, Answer](
-    # A replay runs the program again: it is the pass, and no helper of the pass.
-    run_request,
-    Policy(timeout=None, concurrency=PROCESSES),
-    name="llvm",
-    is_recorded=False,
-)
-"""The pool of processes. Each request has a time limit of its own."""
-
-
-async def ask(request: Request, ctx: PassContext, source: str) -> Answer:
-    """Return the answer of a process of the pool.
-
-    Parameters:
-        request: the run.
-        ctx: the context of the pass.
-        source: the name of the module's file, for messages; empty if it has none.
-
-    Raises:
-        AdapterError: if the program reports an error.
-        HelperError: if it crashes, or exceeds the time limit.
-
-    """
-    start = perf_counter()
-    try:
-        answer = await POOL.ask(request)
-    finally:
-        ctx.report_work(f"{request.program.name} process", start, perf_counter())
-    if answer.status:
-        raise failure(answer, request, source)
-    return answer
-
-
-def run_version(version: str) -> str:
-    """Return the version of a program with the options of each run.
-
-    Cached results depend on both.
-    """
-    return " ".join([version, *(RUN_FLAGS.get() or ())])
-
-
-def prints_ir() -> bool:
-    """Return whether the command line lets each run print modules.
-
-    Such a run must not dump the module into a folder, which would redirect what it prints.
-    """
-    return any("print" in flag for flag in RUN_FLAGS.get() or ())
-
-
-def report(printed: str, ctx: PassContext, label: str, origin: str) -> None:
-    """Emit what a program printed as diagnostics and remarks.
-
-    Parameters:
-        printed: what it printed.
-        ctx: the context of the pass.
-        label: the name of the pass.
-        origin: what remarks name as their pass: `MLIR` or `LLVM`.
-
-    """
-    found, others = messages(printed)
-    is_native = RUN_FLAGS.get() is not None
-    if is_native:
-        sys.stderr.write(printed)
-    for message in found:
-        if message.severity == "remark":
-            ctx.remark(Remark.analysis(origin, message.text))
-        elif not is_native:
-            _emit(ctx, label, _SEVERITIES.get(message.severity, DiagnosticLevel.WARNING), message.text)
-    if others and not is_native:
-        _emit(ctx, label, DiagnosticLevel.NOTE, others[:_MAX_PRINTED])
-
-
-def _emit(ctx: PassContext, label: str, level: DiagnosticLevel, text: str) -> None:
-    message = f"pass {label!r}: {text}"
-    ctx.diag_ctx.emit(Diagnostic(level, message, None, label, None, current_module_name()))

@@ -124,14 +124,14 @@ def _parse_any(text: str, builder: "_Builder", suffixes: Sequence[str]) -> Seque
     if readings:
         shown = [f"{name}:{text}" if name else f"{pipeline} of apass" for name, pipeline in readings.items()]
         raise PipelineSyntaxError(f"this is a pipeline in several languages; write {' or '.join(shown)}", text, 0)
-    # The first error is that of apass. The other readings are its notes, unless the text cannot be one of them.
-    first = errors.pop("")
-    if suffixes and errors and _may_be_native(text):
-        others = "".join(
-            f"\nas {name}:{text.strip()[:60]}: {getattr(error, 'message', error)}" for name, error in errors.items()
-        )
-        raise PipelineSyntaxError(f"{getattr(first, 'message', first)}{others}", text, getattr(first, "position", 0))
-    raise first
+    own = errors.pop("")
+    if not (suffixes and errors and _may_be_native(text)):
+        raise own
+    # The languages of the files come first: a text of apass would name passes with a prefix.
+    readings_of = [*((f"{name}:{text.strip()[:60]}", error) for name, error in errors.items()), ("one of apass", own)]
+    lines = [f"as {reading}: {getattr(error, 'message', error)}" for reading, error in readings_of]
+    position = getattr(next(iter(errors.values())), "position", 0)
+    raise PipelineSyntaxError("\n".join(["no language can read this pipeline", *lines]), text, position)
 
 
 def is_plain(text: str) -> bool:

@@ -5,16 +5,7 @@ from pathlib import Path
 import pytest
 
 import apass
-from apass.adapters.programs import (
-    MLIR_OPT,
-    Answer,
-    Message,
-    Request,
-    failure,
-    messages,
-    run_now,
-    run_request,
-)
+from apass.adapters.programs import MLIR_OPT, Answer, Message, Request, failure, messages, run_now, run_request
 from tests.helpers.mlir_modules import CALLS, NEEDS_MLIR, script
 
 

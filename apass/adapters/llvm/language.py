@@ -36,7 +36,7 @@ class _Reader:
         while not (found and self.at(closing)):
             if found:
                 if not self.at(","):
-                    raise self.error(f"expected ',' or {closing or 'the end'!r}")
+                    raise self.error(f"expected ',' or {repr(closing) if closing else 'the end'}")
                 self.position += 1
             found.append(self.element())
         self.position += len(closing)
@@ -165,7 +165,7 @@ def _native(passes: Sequence[Pass[Any]]) -> Iterator[str]:
         if isinstance(pass_, OptPass):
             yield pass_.native_text() if not pass_.element.managers else str(pass_.elements()[0])
         else:
-            raise PassDefinitionError(f"{pass_} has no form in the language of opt")
+            raise PassDefinitionError(f"{pass_} has no form in the language of opt; give only passes llvm.*")
 
 
 LANGUAGE: Final = Language(tool="opt -passes", parse=_parse, write=_write, read_parameters=_read_parameters)

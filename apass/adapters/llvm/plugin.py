@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from apass.adapters.llvm import ADAPTER, Module, load_module, save_bitcode, save_text
+from apass.adapters.llvm.reading import module_from_bytes
 from apass.core.ir_plugin import Comparison, IRPlugin
 
 __all__ = ["BITCODE", "PLUGIN"]
@@ -28,6 +29,7 @@ PLUGIN: Final = IRPlugin(
     module_type=Module,
     suffixes=(".ll",),
     load=load_module,
+    load_bytes=module_from_bytes,
     save=save_text,
     default_pipeline="llvm.default",
     size=_size,
@@ -36,5 +38,5 @@ PLUGIN: Final = IRPlugin(
 )
 """The plug-in: modules in text files."""
 
-BITCODE: Final = replace(PLUGIN, suffixes=(".bc",), save=save_bitcode, copies_unchanged=True)
+BITCODE: Final = replace(PLUGIN, suffixes=(".bc",), load_bytes=None, save=save_bitcode, copies_unchanged=True)
 """The plug-in of files with bitcode."""

@@ -10,7 +10,7 @@ from apass.adapters.llvm.module import Module, state_of
 from apass.adapters.llvm.opt import find_opt
 from apass.errors import AdapterError, VerifyError
 
-__all__ = ["load_module", "save_bitcode", "save_text"]
+__all__ = ["load_module", "module_from_bytes", "save_bitcode", "save_text"]
 
 _READER: Final = """
 import sys
@@ -50,7 +50,18 @@ def load_module(path: str | PathLike[str]) -> Module:
     """
     path = Path(path)
     state = state_of(path)
-    data = path.read_bytes()
+    return _module_of(path.read_bytes(), path, state)
+
+
+def module_from_bytes(data: bytes, name: str) -> Module:
+    """Return the module in the contents of a file; `name` is for messages.
+
+    See `load_module` for errors.
+    """
+    return _module_of(data, Path(name), None)
+
+
+def _module_of(data: bytes, path: Path, state: tuple[int, ...] | None) -> Module:
     kind = "bitcode" if data.startswith(MAGIC) else "text"
     if kind == "text" and path.suffix.lower() == ".bc":
         raise AdapterError(f"{path} is no bitcode: it does not begin with b'BC'; rename a text to .ll")

@@ -7,7 +7,8 @@ from typing import Any, Final, Literal
 from apass.adapters.mlir.adapter import ADAPTER
 from apass.adapters.mlir.catalogue import catalogue_of
 from apass.adapters.mlir.module import MLIRModule
-from apass.adapters.programs import MLIR_OPT, Request, ask
+from apass.adapters.program_pool import ask
+from apass.adapters.programs import MLIR_OPT, Request
 from apass.core.context import PassContext
 from apass.core.pass_info import PassInfo
 from apass.errors import AdapterError, MissingExtraError

@@ -165,7 +165,7 @@ def _steps(passes: Sequence[Pass[Any]]) -> Iterator[Step]:
         if isinstance(pass_, MLIRPass):
             yield from pass_.steps
         else:
-            raise PassDefinitionError(f"{pass_} has no form in the language of mlir-opt")
+            raise PassDefinitionError(f"{pass_} has no form in the language of mlir-opt; give only passes mlir.*")
 
 
 LANGUAGE: Final = Language(tool="mlir-opt --pass-pipeline", parse=_parse, write=_write)

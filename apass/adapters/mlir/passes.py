@@ -12,7 +12,8 @@ from apass.adapters.mlir.module import MLIRModule
 from apass.adapters.mlir.reproducers import RunReproducer
 from apass.adapters.mlir.reviews import PASSES, reviews_of
 from apass.adapters.mlir.running import NOTHING, Step, run_steps
-from apass.adapters.programs import MLIR_OPT, TIME_LIMIT, run_version
+from apass.adapters.program_pool import run_version
+from apass.adapters.programs import MLIR_OPT, TIME_LIMIT
 from apass.core.context import PassContext
 from apass.core.outside import reviewed
 from apass.core.pass_info import PassInfo

@@ -13,7 +13,8 @@ from apass.adapters.mlir.catalogue import ROOT
 from apass.adapters.mlir.comparison import same_program
 from apass.adapters.mlir.module import LOCAL_SCOPE, SKIP, MLIRModule, print_arguments
 from apass.adapters.mlir.structure import Operation, parse_structure
-from apass.adapters.programs import POOL, PROCESSES, RUN_FLAGS, Request, ask, prints_ir, report
+from apass.adapters.program_pool import POOL, PROCESSES, ask, prints_ir, report
+from apass.adapters.programs import RUN_FLAGS, Request
 from apass.core.context import PassContext
 
 __all__ = ["FUNCTION", "NOTHING", "Step", "pipeline_text", "run_steps"]

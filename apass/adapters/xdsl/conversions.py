@@ -6,7 +6,8 @@ from typing import Any, Final, Literal
 from xdsl.dialects.builtin import ModuleOp
 
 from apass.adapters.mlir.module import MLIRModule
-from apass.adapters.programs import MLIR_OPT, Request, ask
+from apass.adapters.program_pool import ask
+from apass.adapters.programs import MLIR_OPT, Request
 from apass.adapters.xdsl.text import parse_module
 from apass.core.context import PassContext
 from apass.core.pass_info import PassInfo

@@ -57,7 +57,7 @@ def _native(passes: Sequence[Pass[Any]]) -> Iterator[str]:
         if isinstance(pass_, XdslPass | XdslFunctionPass):
             yield str(pass_.library_pass.spec())
         else:
-            raise PassDefinitionError(f"{pass_} has no form in the language of xdsl-opt")
+            raise PassDefinitionError(f"{pass_} has no form in the language of xdsl-opt; give only passes xdsl.*")
 
 
 LANGUAGE: Final = Language(tool="xdsl-opt -p", parse=_parse, write=_write)

@@ -11,7 +11,8 @@ import apass
 from apass.adapters.mlir import MLIRModule, running
 from apass.adapters.mlir.passes import MLIRPass
 from apass.adapters.mlir.running import Step
-from apass.adapters.programs import MLIR_OPT, PROCESSES
+from apass.adapters.program_pool import PROCESSES
+from apass.adapters.programs import MLIR_OPT
 from apass.stores import MemoryStore
 from apass.testing import RecordingInstrument
 from tests.helpers.mlir_modules import CALLS, NEEDS_MLIR, many_functions, mlir_opt, script

@@ -9,7 +9,8 @@ from apass.adapters.llvm.catalogue import EMPTY, LEVELS
 from apass.adapters.llvm.module import Module
 from apass.adapters.llvm.opt import Opt
 from apass.adapters.llvm.passes.opt_runs import Element, check_module, run_elements
-from apass.adapters.programs import OPT, TIME_LIMIT, run_version
+from apass.adapters.program_pool import run_version
+from apass.adapters.programs import OPT, TIME_LIMIT
 from apass.core.context import PassContext, has_hooks
 from apass.core.pass_info import PassInfo
 from apass.errors import AdapterError, PassDefinitionError

@@ -8,7 +8,8 @@ from typing import Final
 from apass.adapters.llvm.catalogue import MARK, Level
 from apass.adapters.llvm.module import Module
 from apass.adapters.llvm.opt import Opt
-from apass.adapters.programs import OPT, Answer, Request, ask, prints_ir, report
+from apass.adapters.program_pool import ask, prints_ir, report
+from apass.adapters.programs import OPT, Answer, Request
 from apass.core.context import PassContext
 from apass.core.pass_info import PassInfo
 from apass.errors import AdapterError
