@@ -4,7 +4,7 @@ import argparse
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -154,7 +154,7 @@ def run_xdsl(native: Sequence[str], own: Sequence[str]) -> int:
 
 
 @contextmanager
-def _observed(observers: Sequence[RunObserver], job: Job) -> Iterator[None]:
+def _observed(observers: Sequence[RunObserver], job: Job) -> Generator[None]:
     """Let observers begin and finish around the block, and print to standard error."""
     start = perf_counter()
     with ExitStack() as closing:

@@ -1,6 +1,7 @@
 """Modules of LLVM IR for tests, and what llvmlite makes of them by itself."""
 
 import subprocess
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -313,7 +314,7 @@ def by_itself(text: str, add: Any, level: int = 2, skipped: frozenset[str] = fro
     """
     ref = llvm.parse_assembly(text, llvm.create_context())
     options = llvm.create_pipeline_tuning_options(PIPELINES[add][0] if isinstance(add, str) else level)
-    of_level = OPT_TUNING.get(add, {}) if isinstance(add, str) else {}
+    of_level: Mapping[str, bool] = OPT_TUNING.get(add, {}) if isinstance(add, str) else {}
     for name, value in {**of_level, **tuning}.items():
         setattr(options, name, value)
     builder = llvm.create_pass_builder(target_machine(ref.triple), options)

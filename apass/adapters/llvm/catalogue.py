@@ -151,7 +151,7 @@ def _add(
 ) -> None:
     """Add a line of the list, which may be one of several for a name."""
     entry = found.get(name, PassEntry(name, ()))
-    analyses = brackets[:1] if not has_parameters or len(brackets) > 1 else []
+    analyses = list(brackets[:1]) if not has_parameters or len(brackets) > 1 else list[str]()
     parameters = {parameter.name: parameter for parameter in entry.parameters}
     for text in brackets[len(analyses) :]:
         parameters.update((parameter.name, parameter) for parameter in _parameters(text))
