@@ -104,7 +104,7 @@ async def by_opt(title: str, text: str, count: int, rounds: int, bound: float) -
 
         def theirs() -> None:
             for file in files:
-                command = [OPT.find(), "-S", "-passes=default<O2>", file, "-o", file.with_suffix(".out")]
+                command = [str(OPT.find()), "-S", "-passes=default<O2>", str(file), "-o", str(file.with_suffix(".out"))]
                 subprocess.run(command, check=True)
 
         async def ours() -> None:
