@@ -66,8 +66,6 @@ class Language:
     each suffix of files whose modules the passes take, there is a further entry point, such as `llvm:.ll`.
     """
 
-    tool: str
-    """The program that reads the language, for messages: `opt -passes`."""
     parse: Callable[[str, int, int], list[Element]]
     """Returns the elements of `text[start:end]`, given `text`, `start` and `end`.
 

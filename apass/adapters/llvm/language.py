@@ -168,5 +168,5 @@ def _native(passes: Sequence[Pass[Any]]) -> Iterator[str]:
             raise PassDefinitionError(f"{pass_} has no form in the language of opt; give only passes llvm.*")
 
 
-LANGUAGE: Final = Language(tool="opt -passes", parse=_parse, write=_write, read_parameters=_read_parameters)
+LANGUAGE: Final = Language(parse=_parse, write=_write, read_parameters=_read_parameters)
 """The language."""

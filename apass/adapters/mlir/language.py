@@ -168,5 +168,5 @@ def _steps(passes: Sequence[Pass[Any]]) -> Iterator[Step]:
             raise PassDefinitionError(f"{pass_} has no form in the language of mlir-opt; give only passes mlir.*")
 
 
-LANGUAGE: Final = Language(tool="mlir-opt --pass-pipeline", parse=_parse, write=_write)
+LANGUAGE: Final = Language(parse=_parse, write=_write)
 """The language."""

@@ -60,5 +60,5 @@ def _native(passes: Sequence[Pass[Any]]) -> Iterator[str]:
             raise PassDefinitionError(f"{pass_} has no form in the language of xdsl-opt; give only passes xdsl.*")
 
 
-LANGUAGE: Final = Language(tool="xdsl-opt -p", parse=_parse, write=_write)
+LANGUAGE: Final = Language(parse=_parse, write=_write)
 """The language."""
