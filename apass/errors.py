@@ -17,6 +17,7 @@ __all__ = [
     "BreakpointError",
     "BudgetExceededError",
     "CircuitOpenError",
+    "ClusterLostError",
     "ConfigTypeError",
     "CyclicRequirementError",
     "DebugError",
@@ -306,6 +307,10 @@ class ExecutorError(ApassError, RuntimeError):
 
 class WorkerLostError(ApassError, RuntimeError):
     """Two workers in succession died, or exceeded their time limit, on the same task."""
+
+
+class ClusterLostError(WorkerLostError):
+    """A cluster has lost work before it began, or together with its scheduler."""
 
 
 class RemoteError(ApassError, RuntimeError):

@@ -3,13 +3,15 @@
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from functools import cache
-from typing import Any, Final, Literal, Protocol, TypeVar, TypeVarTuple, cast, runtime_checkable
+from typing import Any, Final, Protocol, TypeVar, TypeVarTuple, cast, runtime_checkable
 
 from apass.concurrency.run_locals import RunLocal
 from apass.errors import PassCancelledError, did_you_mean
 from apass.loading.entry_points import plugins
 
 __all__ = [
+    "DASK",
+    "EXECUTOR_NAMES",
     "SENDER",
     "STOPPED",
     "Executor",
@@ -18,6 +20,7 @@ __all__ = [
     "check_executor",
     "executor_in_force",
     "in_executor",
+    "new_executor",
     "opens_passes",
     "send_message",
 ]
@@ -81,13 +84,17 @@ class Executor(Protocol):
         ...
 
 
-ExecutorChoice = Executor | Literal["inline", "thread", "process", "interpreter"] | None
+ExecutorChoice = Executor | str | None
 """Where plain bodies run.
 
-It is an executor, the name of one, `"inline"` for the event loop's thread, or None for the choice of the context.
+It is an executor, the name of one, `"dask://HOST:PORT"` for a Dask cluster, `"inline"` for the event loop's thread, or
+None for the choice of the context.
 """
 
-_NAMES: Final = ("inline", "thread", "process", "interpreter")
+DASK: Final = "dask://"
+"""The beginning of the address of the scheduler of a Dask cluster."""
+
+EXECUTOR_NAMES: Final = ("inline", "thread", "process", "interpreter", "dask")
 """The executors that can be chosen by name; all but `"inline"` are entry points of apass."""
 
 STOPPED: Final[RunLocal[Callable[[], bool] | None]] = RunLocal("stopped", None)
@@ -111,13 +118,15 @@ def check_executor(owner: str, choice: object) -> ExecutorChoice:
     """
     if isinstance(choice, str):
         # A name is checked without a look at its module, which may need another version of Python.
-        names: list[str] = list(_NAMES)
-        if choice not in names:
+        names = [*EXECUTOR_NAMES, f"{DASK}HOST:PORT"]
+        if choice == DASK:
+            raise ValueError(f"{owner} names the executor {choice!r} without an address; write {names[-1]}, or dask")
+        if choice not in EXECUTOR_NAMES and not choice.startswith(DASK):
             near = did_you_mean(choice, names, listing="known are ")
             raise ValueError(f"{owner} names the executor {choice!r}{near}")
     elif choice is not None and (isinstance(choice, type) or not isinstance(choice, Executor)):
         raise TypeError(f"{owner} takes an executor or the name of one, got {choice!r}")
-    return cast("ExecutorChoice", choice)
+    return choice
 
 
 def executor_in_force(choice: ExecutorChoice) -> Executor | None:
@@ -177,8 +186,17 @@ def send_message(data: bytes) -> bool:
     return True
 
 
-@cache
-def _default_executor(name: str) -> Executor:
+def new_executor(name: str) -> Executor:
+    """Return an executor by its name, whose connection belongs to the caller.
+
+    Raises:
+        ExecutorError: if this Python does not support the executor.
+
+    """
     check_executor("a pass", name)
     # Executors import passes, so this module cannot import them.
-    return cast("Executor", plugins("apass.executors")[name].load()())
+    make = plugins("apass.executors")[name.partition("://")[0]].load()
+    return cast("Executor", make(name) if name.startswith(DASK) else make())
+
+
+_default_executor = cache(new_executor)

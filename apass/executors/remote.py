@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar, TypeVarTuple, cast
 from uuid import uuid4
 
 from anyio import CapacityLimiter
+from anyio.lowlevel import checkpoint
 
 from apass.concurrency.backend import backend_name
 from apass.concurrency.limits import Slots
@@ -23,7 +24,7 @@ from apass.core.context import PassContext, current_scope, waiting_for
 from apass.core.deadline import LATE_SECONDS
 from apass.core.places import LIBRARIES, OWN
 from apass.core.run import Run, current_run
-from apass.errors import PassTimeoutError, WorkerLostError
+from apass.errors import ClusterLostError, PassTimeoutError, WorkerLostError
 from apass.executors.batching import Batches, Done
 from apass.executors.instrument_twins import Delegates, check_portable
 from apass.executors.messages import ModuleMessage, pack_bodies, pack_call, pack_module, pack_pass
@@ -49,14 +50,24 @@ class WorkerDiedError(Exception):
     `exchange` raises it. Users see a WorkerLostError.
     """
 
-    def __init__(self, reason: str, last_words: str = "", *, is_late: bool = False, is_final: bool = False) -> None:
+    def __init__(
+        self,
+        reason: str,
+        last_words: str = "",
+        *,
+        is_late: bool = False,
+        is_final: bool = False,
+        is_innocent: bool = False,
+    ) -> None:
         super().__init__(reason)
         self.last_words = last_words
         """The worker's traceback at its timeout."""
         self.is_late = is_late
         """Whether the time limit was exceeded."""
         self.is_final = is_final
-        """Whether the work was retried already."""
+        """Whether it is of no use to send the work again now."""
+        self.is_innocent = is_innocent
+        """Whether the work cannot be the cause: it had not begun, or was lost with the scheduler of its cluster."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,6 +129,21 @@ class RemoteExecutor(ABC):
         This requires that a worker is a process of this machine, and processes one batch at a time.
         """
         return True
+
+    def delivers_messages(self) -> bool:
+        """Return whether all messages of a call arrive if its result does."""
+        return True
+
+    async def connect(self) -> None:
+        """Connect to the workers, if that is needed.
+
+        Otherwise, the first work does it.
+
+        Raises:
+            ExecutorError: if there are none.
+
+        """
+        await checkpoint()
 
     def slots(self) -> CapacityLimiter:
         """Return the executor's slots in this event loop; each running batch holds one."""
@@ -207,6 +233,8 @@ class RemoteExecutor(ABC):
         Raises:
             ExecutorError: if one of them, or the config of the context, cannot be pickled.
             WorkerLostError: if the call lost two workers in succession, or one without `retry`.
+            ClusterLostError: if there is no worker for some time, or, without `retry`, the call was lost without any
+                fault of its own.
             Exception: any exception of the function, with its traceback as a note.
 
         """
@@ -250,17 +278,26 @@ class RemoteExecutor(ABC):
         If the worker is lost, send each item once more separately.
         """
         try:
-            return [await self._send_batch(batch, items)]
+            return [await self._send_until_begun(batch, items)]
         except WorkerDiedError as error:
-            is_known_cause = error.is_final or (error.is_late and batch.timeout_message is not None)
-            if len(items) == 1 and (is_known_cause or not batch.is_retried):
+            is_known_cause = error.is_late and batch.timeout_message is not None
+            if error.is_final or (len(items) == 1 and (is_known_cause or not batch.is_retried)):
                 return [Sent(items, None, _loss_error(error, batch))]
             return [await self._retry(batch, item) for item in items]
+
+    async def _send_until_begun(self, batch: Batch, items: Sequence[Any], trail: Path | None = None) -> "Sent":
+        """Send items to a worker, again if they are lost without their fault."""
+        while True:
+            try:
+                return await self._send_batch(batch, items, trail)
+            except WorkerDiedError as error:
+                if error.is_final or not error.is_innocent or not batch.is_retried:
+                    raise
 
     async def _retry(self, batch: Batch, item: Any) -> "Sent":
         with trail_file() if self.ends_late_workers() else nullcontext() as trail:
             try:
-                return await self._send_batch(batch, [item], trail)
+                return await self._send_until_begun(batch, [item], trail)
             except WorkerDiedError as died:
                 where = "" if trail is None else trail.read_text(encoding="utf-8", errors="replace")
                 return Sent([item], None, _loss_error(died, batch, where))
@@ -441,10 +478,10 @@ def _loss_error(died: WorkerDiedError, batch: Batch, where: str = "") -> Excepti
     label = batch.label if path is None else f"pass {path[1].rpartition(' > ')[2]!r}"
     if died.is_late and batch.timeout_message is not None:
         error = PassTimeoutError(batch.timeout_message)
+    elif died.is_innocent:
+        error = ClusterLostError(f"{label} cannot run: {died}")
     else:
-        workers = "workers in succession" if died.is_final else "two workers in succession"
-        if not batch.is_retried:
-            workers = "its worker"
+        workers = "two workers in succession" if batch.is_retried else "its worker"
         error = WorkerLostError(f"{label} lost {workers}: {died}")
     if where:
         error.add_note(where)

@@ -12,7 +12,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from apass.concurrency.signal import Signal
-from apass.errors import BudgetExceededError, WorkerLostError
+from apass.errors import BudgetExceededError, ClusterLostError, WorkerLostError
 from apass.service.deadlines import Deadlines
 from apass.service.endings import Ending, Endings
 from apass.service.errors import InvalidJobError, JobsUnavailableError
@@ -38,6 +38,9 @@ VICTIM_SECONDS: Final = 0.5
 
 LATE_SECONDS: Final = 1.0
 """Seconds after its deadline in which a running job can report where it was."""
+
+GROWTH_SECONDS: Final = 1.0
+"""Seconds after which jobs that wait are sent to workers that have joined."""
 
 FIRST_GUESS: Final = 0.5
 """The assumed duration of a job before one has ended, in seconds."""
@@ -326,7 +329,8 @@ class Dispatcher:
                     item.batch = batch
                 self._batches.add(batch)
                 self._group.start_soon(self._run_batch, batch, name="apass batch of jobs")
-            await self._news.wait()
+            with anyio.move_on_after(GROWTH_SECONDS if len(self._queue) else None):
+                await self._news.wait()
 
     def _may_start(self) -> bool:
         slots = self._runner.slots + (self._runner.queues and self._queue.mean < LEND_SECONDS)
@@ -387,8 +391,9 @@ class Dispatcher:
                     if has_crashed:
                         # The job may be the cause, and must not end each start of the program.
                         self._run_again(item, is_lost=True)
-                    elif is_interrupted or batch.scope.cancel_called:
-                        # Other jobs of the batch were cancelled, the optimizer ends, or the store is unavailable.
+                    elif is_interrupted or batch.scope.cancel_called or isinstance(error, ClusterLostError):
+                        # Other jobs of the batch were cancelled, the optimizer ends, or the store or the cluster is
+                        # unavailable.
                         self._run_again(item, is_lost=False)
                     else:
                         self._retry(item, error, is_alone=len(batch.items) == 1)

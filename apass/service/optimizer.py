@@ -3,13 +3,13 @@
 import json
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import time
 from types import TracebackType
-from typing import Any, Final, Protocol, Self, TypeVar, overload
+from typing import Any, Final, Protocol, Self, TypeVar, cast, overload
 
 import anyio
 from anyio.abc import TaskStatus
@@ -20,7 +20,7 @@ from apass.batch.formats import suffixes
 from apass.concurrency.signal import Signal
 from apass.core.adapter import adapter_by_name, adapter_for, run_in_thread_if_safe, type_name
 from apass.core.context import PassContext
-from apass.core.executor import ExecutorChoice, check_executor, executor_in_force
+from apass.core.executor import Executor, ExecutorChoice, check_executor, executor_in_force, new_executor
 from apass.core.ir_plugin import file_suffix
 from apass.core.store import Store
 from apass.errors import ApassError, did_you_mean
@@ -137,8 +137,8 @@ class Optimizer:
             `postgresql://...`. None keeps them in memory.
         cache: keeps the results of passes and analyses for all jobs of all tenants.
         executor: where jobs run: in the event loop (None), or in the workers of a `ProcessExecutor`, of `"process"`, or
-            of a `DaskExecutor`. Another executor runs the plain bodies of passes only. If a pipeline cannot be sent to
-            a worker, entering the optimizer raises an ExecutorError.
+            of a `DaskExecutor` or `"dask://HOST:PORT"`. Another executor runs the plain bodies of passes only. If a
+            pipeline cannot be sent to a worker, entering the optimizer raises an ExecutorError.
         reuse: whether a job may get the result of an equal job that is done. That of another process is used only if
             all passes are cacheable.
         observers: objects that see all events of jobs, such as `ServiceMetrics`.
@@ -207,7 +207,7 @@ class Optimizer:
             folder = await run_sync(scratch.__enter__)
             stack.push(scratch)
             await self.pipelines.load()
-            runner = self._runner()
+            runner = await self._runner(stack)
             await runner.check(self.pipelines.loaded())
             unfinished = await self.store.open()
             stack.push_async_callback(self._close_store)
@@ -768,8 +768,13 @@ class Optimizer:
                         self._begin(live)
             await self._doubt.wait()
 
-    def _runner(self) -> JobRunner:
-        executor = executor_in_force(self._executor)
+    async def _runner(self, stack: AsyncExitStack) -> JobRunner:
+        if isinstance(self._executor, str) and self._executor.startswith("dask"):
+            # Others that name the cluster must not lose their work at the end of this one.
+            executor: Executor | None = new_executor(self._executor)
+            await stack.enter_async_context(cast("AbstractAsyncContextManager[object]", executor))
+        else:
+            executor = executor_in_force(self._executor)
         if isinstance(executor, RemoteExecutor):
             return RemoteRunner(executor, self._cache, self.limits.worker_bytes, self.limits.running)
         return LocalRunner(self.limits.running or DEFAULT_SLOTS, self._cache, executor)

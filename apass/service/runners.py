@@ -52,12 +52,18 @@ class JobRunner(Protocol):
 
     # It is a Protocol because the implementations share no code.
 
-    slots: int
-    """How many batches run at once."""
-    queues: bool
-    """Whether a further batch waits for a slot, so that a worker is never idle."""
     shares_files: bool
     """Whether a worker can read and write the files of this process."""
+
+    @property
+    def slots(self) -> int:
+        """How many batches run at once."""
+        ...
+
+    @property
+    def queues(self) -> bool:
+        """Whether a further batch waits for a slot, so that a worker is never idle."""
+        ...
 
     def batch_size(self, queued: int, seconds: float) -> int:
         """Return how many jobs the next batch has.
@@ -86,6 +92,7 @@ class JobRunner(Protocol):
 
         Raises:
             WorkerLostError: if the worker is lost; further jobs have no result then.
+            ClusterLostError: if that is not the fault of the jobs.
             ExecutorError: if the jobs cannot be sent to a worker.
 
         """
@@ -133,28 +140,39 @@ class RemoteRunner:
         executor: the executor.
         store: keeps the results of passes, if other processes can use it.
         memory: the limit of a worker's address space in bytes; None for no limit.
-        slots: how many batches run at once; by default the number of workers.
+        most: how many batches run at once at most; None for the number of workers.
 
     """
 
     def __init__(
-        self, executor: RemoteExecutor, store: Store | None, memory: int | None = None, slots: int | None = None
+        self, executor: RemoteExecutor, store: Store | None, memory: int | None = None, most: int | None = None
     ) -> None:
-        self.slots: int = slots or executor.workers
-        self.queues: bool = self.slots >= executor.workers
         # The workers of a cluster may be other machines.
         self.shares_files: bool = executor.ends_late_workers()
         self._executor = executor
+        self._most = most
         self._memory = memory
         self._store = store.for_worker() if isinstance(store, SharedStore) else None
         self._pickles: IdentityCache[bytes] = IdentityCache()
+
+    @property
+    def slots(self) -> int:
+        """The number of workers, which come and go in a cluster, or the limit."""
+        workers = int(self._executor.slots().total_tokens)
+        return workers if self._most is None else self._most
+
+    @property
+    def queues(self) -> bool:
+        """Whether no limit keeps a worker idle."""
+        return self.slots >= int(self._executor.slots().total_tokens)
 
     def batch_size(self, queued: int, seconds: float) -> int:
         """Return how many jobs take a short time together."""
         return min(MOST_JOBS, batch_size(queued, seconds, self.slots, BATCH_SECONDS))
 
     async def check(self, pipelines: Mapping[str, Any]) -> None:
-        """Check pipelines and the limit of memory; see `JobRunner`."""
+        """Check the workers, pipelines and the limit of memory; see `JobRunner`."""
+        await self._executor.connect()
         for name, pipeline in pipelines.items():
             try:
                 self._pickled(pipeline)
@@ -183,7 +201,7 @@ class RemoteRunner:
                     on_result(job, entry)
 
         # Files and sockets of the store are opened in the worker.
-        call = partial(_run_in_worker, backend_name(), self._memory, self._store)
+        call = partial(_run_in_worker, backend_name(), self._memory, self._store, self._executor.delivers_messages())
         pickled = [replace(work, pipeline=self._pickled(work.pipeline)) for work in works]
         receive(await self._executor.call(call, pickled, on_message=receive, retry=False))
 
@@ -203,11 +221,16 @@ _Entry = tuple[str, tuple[str, float, Mapping[str, Any]] | WorkResult]
 
 
 def _run_in_worker(
-    backend: str, memory: int | None, store: Callable[[], SharedStore] | None, works: Sequence[Work]
+    backend: str,
+    memory: int | None,
+    store: Callable[[], SharedStore] | None,
+    sends_results: bool,
+    works: Sequence[Work],
 ) -> bytes:
     """Run jobs in a worker, and return what was not sent before."""
     limited = nullcontext() if memory is None else _limited_memory(memory)
-    with limited, _Sender(is_eager=any(work.has_lost_worker for work in works)) as sender:
+    is_eager = any(work.has_lost_worker for work in works)
+    with limited, _Sender(is_eager=is_eager, sends_results=sends_results) as sender:
         try:
             anyio.run(_run_all, works, sender, store, memory, backend=backend)
         except (KeyboardInterrupt, SystemExit) as error:
@@ -287,13 +310,16 @@ class _Sender:
 
     Parameters:
         is_eager: whether to send each event at once.
+        sends_results: whether to send results, too. If messages may be lost, they are returned at the end.
 
     """
 
-    def __init__(self, *, is_eager: bool) -> None:
+    def __init__(self, *, is_eager: bool, sends_results: bool) -> None:
         self.results: int = 0
         """The number of results that were added."""
         self._is_eager = is_eager
+        self._sends_results = sends_results
+        self._kept: list[_Entry] = []
         self._entries: list[_Entry] = []
         self._lock = threading.Lock()
         # A thread has other contextvars.
@@ -318,8 +344,10 @@ class _Sender:
     def add(self, job: str, entry: tuple[str, float, Mapping[str, Any]] | WorkResult) -> None:
         """Send an event or a result soon."""
         with self._lock:
-            self.results += isinstance(entry, WorkResult)
-            self._entries.append((job, entry))
+            is_result = isinstance(entry, WorkResult)
+            self.results += is_result
+            entries = self._kept if is_result and not self._sends_results else self._entries
+            entries.append((job, entry))
         if self._is_eager:
             self._flush()
         elif self._thread is None and self._send is not None:
@@ -333,7 +361,8 @@ class _Sender:
 
     def rest(self) -> bytes:
         """Return the entries that were not sent."""
-        return pickle.dumps(self._entries, pickle.HIGHEST_PROTOCOL)
+        # The events of a job come before its result.
+        return pickle.dumps([*self._entries, *self._kept], pickle.HIGHEST_PROTOCOL)
 
     def _run(self) -> None:
         # If the server has ended, the worker ends, too.

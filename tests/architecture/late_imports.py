@@ -57,7 +57,6 @@ LATE_IMPORTS: Final[dict[str, tuple[str, ...]]] = {
         "batch.formats",
         "passes.registry",
     ),
-    "cli.executor_option": ("executors.dask",),
     "cli.file_workers": ("cli.cache_location",),
     "cli.instruments.otel": (
         "cli.instruments.otel_provider",

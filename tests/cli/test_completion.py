@@ -35,7 +35,7 @@ def completed(*words: str) -> list[str]:
         (("passes", "FastM"), ["FastMath"]),
         (("pa",), ["passes"]),
         (("opt", "m", "--executor", "pr"), ["process"]),
-        (("opt", "m", "--executor", ""), ["inline", "process", "thread", "interpreter", "dask"]),
+        (("opt", "m", "--executor", ""), ["inline", "thread", "process", "interpreter", "dask"]),
         (("serve", "--executor", ""), ["process", "inline", "dask"]),
         (("opt", "m", "--backend", "t"), ["trio"]),
         (("blame", "m", "--backend", "a"), ["asyncio"]),

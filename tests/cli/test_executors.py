@@ -11,8 +11,6 @@ import pytest
 from tests.helpers.command_line import apass, nodes_of, program, write_model
 from tests.helpers.folders import files
 
-CHOICES = "--executor must be inline, process, thread, interpreter, dask or dask://HOST:PORT"
-
 
 @pytest.mark.process
 @pytest.mark.slow
@@ -37,9 +35,9 @@ def test_failure_in_an_executor_fails_its_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["proces"], f"{CHOICES}, got 'proces'; did you mean 'process'?"),
-        (["mars"], f"{CHOICES}, got 'mars'"),
-        (["dask://"], "--executor dask:// has no scheduler address; write dask://HOST:PORT, or dask"),
+        (["proces"], "--executor names the executor 'proces'; did you mean 'process'?"),
+        (["mars"], "--executor names the executor 'mars'; known are dask, dask://HOST:PORT, inline"),
+        (["dask://"], "--executor names the executor 'dask://' without an address; write dask://HOST:PORT, or dask"),
         (
             ["process", "--timing", "--opt-bisect-limit", "3"],
             (

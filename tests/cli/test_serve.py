@@ -425,7 +425,7 @@ def test_rate_of_a_tenant_is_limited(tmp_path: Path) -> None:
         (["--backend", "curio"], "--backend must be asyncio or trio, got 'curio'"),
         (["--executor", "thread"], "--executor: jobs cannot run in 'thread'; expected process, inline, dask"),
         (["--executor", "proces"], "did you mean 'process'?"),
-        (["--executor", "dask://"], "--executor dask:// has no scheduler address"),
+        (["--executor", "dask://"], "--executor names the executor 'dask://' without an address"),
         (["--worker-memory", "much"], "--worker-memory must be a size such as 4GiB, 500MB or none, got 'much'"),
         (["--worker-memory", "10MiB"], "a worker process is limited to 10 MiB, and it needs at least"),
         (["--max-age", "7 years"], "--max-age must be a duration such as 90s, 12h, 7d or none, got '7 years'"),

@@ -247,7 +247,7 @@ async def test_timeout_starts_when_body_starts() -> None:
 
 def test_invalid_executor_arguments_are_rejected() -> None:
     with pytest.raises(ValueError, match="PassContext names the executor 'proces'; did you mean 'process'"):
-        PassContext(executor="proces")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        PassContext(executor="proces")
     with pytest.raises(TypeError, match="PassContext takes an executor or the name of one, got 3"):
         PassContext(executor=3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     with pytest.raises(PassDefinitionError, match="function_pass takes an executor"):
@@ -262,7 +262,7 @@ class Foreign(FunctionPass[Module, int]):
     """A pass that names an unknown executor."""
 
     info = PassInfo(opt_level=0, name="Foreign")
-    executor = "nowhere"  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+    executor = "nowhere"
 
     def transform_function(self, func: int, mod: Module, ctx: PassContext) -> int:
         return func
@@ -270,6 +270,6 @@ class Foreign(FunctionPass[Module, int]):
 
 async def test_subclass_with_unknown_executor_raises() -> None:
     with pytest.raises(
-        ValueError, match="names the executor 'nowhere'; known are inline, interpreter, process, thread"
+        ValueError, match="names the executor 'nowhere'; known are dask, dask://HOST:PORT, inline, inter"
     ):
         await Foreign()({"a": 1})

@@ -16,7 +16,8 @@ import pytest
 from apass import PassContext, optimize_all
 from apass.errors import ExecutorError, RemoteError, WorkerLostError
 from apass.executors import dask as dask_executor
-from apass.executors.dask import DaskExecutor, without_profiler
+from apass.executors.dask import DaskExecutor
+from apass.executors.dask_connection import without_profiler
 from tests.executors import contexts, work
 from tests.executors.files import pid_in, written
 
@@ -30,19 +31,19 @@ settings: Any = dask_config
 def address() -> Iterator[str]:
     """Return the address of a cluster of two workers, for all tests of the file."""
     # Use a free port: another cluster may use the default port.
-    scheduler = {"allowed_failures": 1, "dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    scheduler = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
     # Killed workers restart slowly on a busy machine.
     late = settings.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
     with late, without_profiler(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(dask_executor, "LOST_SECONDS", 300.0)
         cluster: Any = dask.LocalCluster(n_workers=2, threads_per_worker=1, scheduler_kwargs=scheduler)
         with cluster:
-            yield str(cluster.scheduler_address)
+            yield str(cluster.scheduler_address).replace("tcp://", "dask://")
 
 
 def wait_for_workers(address: str) -> None:
     """Wait until both workers run; earlier tests may have killed them."""
-    with dask.Client(address, set_as_default=False) as client:
+    with dask.Client(address.removeprefix("dask://"), set_as_default=False) as client:
         client.wait_for_workers(2, timeout=300)
 
 
@@ -80,6 +81,12 @@ async def test_work_on_the_cluster_sees_the_context(executor: DaskExecutor) -> N
         assert module == {"f": [True, 3, 50, True, ["DescribeModule", None, "0"]]}
         assert await executor.call(contexts.describe) == [3, 50, True, None]
     assert [diagnostic.message for diagnostic in ctx.diag_ctx.diagnostics] == ["described"] * 3
+
+
+async def test_address_of_the_cluster_is_an_executor(address: str) -> None:
+    async with PassContext(executor=address, config={"tests.executors.step": 3}):
+        assert await work.Increment({"f": 1}) == {"f": 4}
+    assert await optimize_all([{"f": 1}], work.AddSum, executor=address) == [{"f": 1, "sum": 1}]
 
 
 async def test_modules_and_functions_run_on_the_cluster(executor: DaskExecutor) -> None:
@@ -137,7 +144,9 @@ async def test_cancelled_run_ends_whole_passes(executor: DaskExecutor) -> None:
 
 
 async def test_client_of_the_caller_stays_open(address: str) -> None:
-    client: Any = await anyio.to_thread.run_sync(lambda: dask.Client(address, set_as_default=False))
+    client: Any = await anyio.to_thread.run_sync(
+        lambda: dask.Client(address.removeprefix("dask://"), set_as_default=False)
+    )
     try:
         async with DaskExecutor(client) as other:
             assert await other.call(work.double, 4) == 8
@@ -166,11 +175,12 @@ async def test_local_cluster_starts_when_default_port_is_taken() -> None:
 async def test_invalid_clusters_are_rejected() -> None:
     with pytest.raises(TypeError, match=r"cluster must be a distributed.Client, an address or None, got 3"):
         DaskExecutor(3)
-    with pytest.raises(ExecutorError, match="not open; use it within `async with DaskExecutor"):
-        await DaskExecutor().call(work.double, 1)
-    with pytest.raises(ExecutorError, match="no Dask scheduler replied at nonsense://"):
-        async with DaskExecutor("nonsense://"):
-            pass
+    with pytest.raises(ExecutorError, match="'tcp://a:1' is no address of a Dask cluster; write dask://a:1"):
+        DaskExecutor("tcp://a:1")
+    with pytest.raises(ValueError, match="names the executor 'dask://' without an address; write dask://HOST:PORT"):
+        PassContext(executor="dask://")
+    with pytest.raises(ExecutorError, match="no Dask scheduler replied at dask://nonsense"):
+        await DaskExecutor("dask://nonsense").call(work.double, 1)
 
 
 @pytest.mark.slow
@@ -178,6 +188,6 @@ async def test_work_that_kills_all_workers_raises(executor: DaskExecutor) -> Non
     async with PassContext(executor=executor):
         with (
             anyio.fail_after(300),
-            pytest.raises(WorkerLostError, match=r"lost workers in succession: the workers died"),
+            pytest.raises(WorkerLostError, match=r"lost two workers in succession: the worker tcp://\S+ died"),
         ):
             await work.DieAlways({"a": "deadly"})

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from apass.errors import ExecutorError
-from apass.executors import dask
+from apass.executors import dask_connection
 from apass.executors.dask import DaskExecutor
 
 pytestmark = [pytest.mark.anyio, pytest.mark.network]
@@ -19,7 +19,7 @@ from apass.executors.dask import DaskExecutor
 
 async def main():
     try:
-        async with DaskExecutor("nonsense"):
+        async with DaskExecutor("dask://nonsense"):
             pass
     except Exception as error:
         print(error)
@@ -36,12 +36,12 @@ anyio.run(main)
 async def test_missing_scheduler_raises_before_the_timeout(
     listens: bool, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dask, "START_SECONDS", 0.2)
+    monkeypatch.setattr(dask_connection, "START_SECONDS", 0.2)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         if listens:
             taken.listen()
-        address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+        address = f"dask://127.0.0.1:{taken.getsockname()[1]}"
         expected = f"no Dask scheduler replied at {address}; check that it is running: .*{reason}"
         with pytest.raises(ExecutorError, match=expected):
             async with DaskExecutor(address):
@@ -51,31 +51,31 @@ async def test_missing_scheduler_raises_before_the_timeout(
 async def test_error_names_reason_when_last_attempt_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """Simulate an attempt that begins just before the timeout."""
 
-    async def connect(address: str, timeout: float) -> None:
+    async def connect(address: str, timeout: float, **_: object) -> None:
         raise OSError(f"Timed out trying to connect to {address} after {timeout} s") from TimeoutError()
 
     monkeypatch.setattr("distributed.comm.connect", connect)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         with pytest.raises(ExecutorError, match=r"after 10\.0 s \(.*Connection refused\)$"):
-            async with DaskExecutor(f"tcp://127.0.0.1:{taken.getsockname()[1]}"):
+            async with DaskExecutor(f"dask://127.0.0.1:{taken.getsockname()[1]}"):
                 pytest.fail("DaskExecutor connected to no scheduler")
 
 
 async def test_silent_server_is_reported_when_attempts_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """Simulate a busy machine, where every attempt exceeds its timeout."""
 
-    async def connect(address: str, timeout: float) -> None:
+    async def connect(address: str, timeout: float, **_: object) -> None:
         await anyio.sleep(timeout)
         raise OSError(f"Timed out trying to connect to {address} after {timeout} s") from TimeoutError()
 
     monkeypatch.setattr("distributed.comm.connect", connect)
-    monkeypatch.setattr(dask, "START_SECONDS", 0.1)
+    monkeypatch.setattr(dask_connection, "START_SECONDS", 0.1)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(ExecutorError, match=r"running: the server at this address did not reply within 0\.1 s$"):
-            async with DaskExecutor(f"tcp://127.0.0.1:{taken.getsockname()[1]}"):
+            async with DaskExecutor(f"dask://127.0.0.1:{taken.getsockname()[1]}"):
                 pytest.fail("DaskExecutor connected to no scheduler")
 
 
@@ -84,6 +84,7 @@ async def test_silent_server_is_reported_when_attempts_are_cut(monkeypatch: pyte
 def test_program_ends_when_address_is_invalid() -> None:
     done = subprocess.run([sys.executable, "-c", ENTER], capture_output=True, text=True, check=True)
     message = (
-        "no Dask scheduler replied at nonsense; check that it is running: missing port number in address 'nonsense'"
+        "no Dask scheduler replied at dask://nonsense; check that it is running: "
+        "missing port number in address 'nonsense'"
     )
     assert (done.stdout, done.stderr) == (f"{message}\n", "")

@@ -12,7 +12,8 @@ import pytest
 from apass import PassContext
 from apass.errors import WorkerLostError
 from apass.executors import dask as dask_executor
-from apass.executors.dask import DaskExecutor, without_profiler
+from apass.executors.dask import DaskExecutor
+from apass.executors.dask_connection import without_profiler
 from tests.executors import work
 from tests.executors.files import pid_in
 
@@ -52,7 +53,10 @@ async def test_cluster_without_workers_raises_after_the_limit(monkeypatch: pytes
         )
     lost: list[str] = []
     try:
-        async with DaskExecutor(str(cluster.scheduler_address)) as executor, anyio.create_task_group() as group:
+        async with (
+            DaskExecutor(str(cluster.scheduler_address).replace("tcp", "dask")) as executor,
+            anyio.create_task_group() as group,
+        ):
 
             async def run() -> None:
                 async with PassContext(executor=executor):
@@ -65,7 +69,7 @@ async def test_cluster_without_workers_raises_after_the_limit(monkeypatch: pytes
             await anyio.to_thread.run_sync(cluster.scale, 0)
     finally:
         await anyio.to_thread.run_sync(cluster.close)
-    assert lost == ["the body of pass 'WaitOnce' lost workers in succession: the cluster has had no worker for 2 s"]
+    assert lost == ["the body of pass 'WaitOnce' cannot run: the cluster has had no worker for 2 s"]
 
 
 async def test_stopped_worker_is_restarted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ import distributed
 import httpx
 import pytest
 
-from apass.executors.dask import without_profiler
+from apass.executors.dask_connection import without_profiler
 from apass.service.connection import Body
 from tests.helpers.amounts import amount
 from tests.service.models import model_of, number_of

@@ -15,7 +15,7 @@ from apass.cli.completion import complete_backend, complete_format, complete_pip
 from apass.cli.display import DisplayOptions, Reporter, RunDisplay
 from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
-from apass.cli.executor_option import EXECUTORS, PROCESS, executor_scope
+from apass.cli.executor_option import PROCESS, executor_scope
 from apass.cli.exit_status import FAILED, OUTPUT_FAILED
 from apass.cli.growth import MaxGrowth
 from apass.cli.inputs import Job, check_writable
@@ -34,6 +34,7 @@ from apass.cli.user_modules import LoadOption
 from apass.cli.verification import Verification, VerificationOptions, VerifyOutputs
 from apass.concurrency.limits import usable_cores
 from apass.core.context import PassContext
+from apass.core.executor import EXECUTOR_NAMES
 from apass.errors import InputError
 from apass.executors.instrument_twins import why_not_portable
 from apass.pipelines.languages import language_names, languages_of
@@ -139,7 +140,7 @@ class RunOptions:
         str | None,
         typer.Option(
             "--executor",
-            autocompletion=completes(*EXECUTORS),
+            autocompletion=completes(*EXECUTOR_NAMES),
             help="Run passes in: inline, process, thread, interpreter, dask or dask://HOST:PORT "
             rf"\[the event loop; from {2 * ENOUGH} models, all cores].",
             rich_help_panel=RUN,
