@@ -29,6 +29,7 @@ __all__ = [
     "JournalError",
     "JournalWarning",
     "MissingExtraError",
+    "OutOfMemoryError",
     "OutputsChangedError",
     "PassCancelledError",
     "PassContextError",
@@ -307,6 +308,10 @@ class ExecutorError(ApassError, RuntimeError):
 
 class WorkerLostError(ApassError, RuntimeError):
     """Two workers in succession died, or exceeded their time limit, on the same task."""
+
+
+class OutOfMemoryError(WorkerLostError):
+    """A worker was ended because it exceeded its limit of memory."""
 
 
 class ClusterLostError(WorkerLostError):

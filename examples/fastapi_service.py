@@ -40,9 +40,9 @@ def make_app(*, workers: int = 2, store: Path | None = None) -> FastAPI:
     """
     optimizer = Optimizer(
         {"default": "onnx.Default", "cleanup": "onnx.IdentityElimination,onnx.RemoveUnusedNodes"},
-        limits=Limits(queued=1_000, model_bytes=MODEL_BYTES, deadline=120.0, worker_bytes=2**33),
+        limits=Limits(queued=1_000, model_bytes=MODEL_BYTES, deadline=120.0),
         store=store,
-        executor=ProcessExecutor(workers),
+        executor=ProcessExecutor(workers, memory=2**33),
     )
 
     @asynccontextmanager

@@ -24,7 +24,7 @@ from apass.core.context import PassContext, current_scope, waiting_for
 from apass.core.deadline import LATE_SECONDS
 from apass.core.places import LIBRARIES, OWN
 from apass.core.run import Run, current_run
-from apass.errors import ClusterLostError, PassTimeoutError, WorkerLostError
+from apass.errors import ClusterLostError, OutOfMemoryError, PassTimeoutError, WorkerLostError
 from apass.executors.batching import Batches, Done
 from apass.executors.instrument_twins import Delegates, check_portable
 from apass.executors.messages import ModuleMessage, pack_bodies, pack_call, pack_module, pack_pass
@@ -58,6 +58,7 @@ class WorkerDiedError(Exception):
         is_late: bool = False,
         is_final: bool = False,
         is_innocent: bool = False,
+        is_out_of_memory: bool = False,
     ) -> None:
         super().__init__(reason)
         self.last_words = last_words
@@ -68,6 +69,8 @@ class WorkerDiedError(Exception):
         """Whether it is of no use to send the work again now."""
         self.is_innocent = is_innocent
         """Whether the work cannot be the cause: it had not begun, or was lost with the scheduler of its cluster."""
+        self.is_out_of_memory = is_out_of_memory
+        """Whether the worker was ended because it exceeded its limit of memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -233,6 +236,7 @@ class RemoteExecutor(ABC):
         Raises:
             ExecutorError: if one of them, or the config of the context, cannot be pickled.
             WorkerLostError: if the call lost two workers in succession, or one without `retry`.
+            OutOfMemoryError: if a worker was ended because it exceeded its limit of memory.
             ClusterLostError: if there is no worker for some time, or, without `retry`, the call was lost without any
                 fault of its own.
             Exception: any exception of the function, with its traceback as a note.
@@ -280,7 +284,7 @@ class RemoteExecutor(ABC):
         try:
             return [await self._send_until_begun(batch, items)]
         except WorkerDiedError as error:
-            is_known_cause = error.is_late and batch.timeout_message is not None
+            is_known_cause = error.is_out_of_memory or (error.is_late and batch.timeout_message is not None)
             if error.is_final or (len(items) == 1 and (is_known_cause or not batch.is_retried)):
                 return [Sent(items, None, _loss_error(error, batch))]
             return [await self._retry(batch, item) for item in items]
@@ -478,6 +482,8 @@ def _loss_error(died: WorkerDiedError, batch: Batch, where: str = "") -> Excepti
     label = batch.label if path is None else f"pass {path[1].rpartition(' > ')[2]!r}"
     if died.is_late and batch.timeout_message is not None:
         error = PassTimeoutError(batch.timeout_message)
+    elif died.is_out_of_memory:
+        error = OutOfMemoryError(f"{label} ran {died}")
     elif died.is_innocent:
         error = ClusterLostError(f"{label} cannot run: {died}")
     else:

@@ -12,7 +12,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from apass.concurrency.signal import Signal
-from apass.errors import BudgetExceededError, ClusterLostError, WorkerLostError
+from apass.errors import BudgetExceededError, ClusterLostError, OutOfMemoryError, WorkerLostError
 from apass.service.deadlines import Deadlines
 from apass.service.endings import Ending, Endings
 from apass.service.errors import InvalidJobError, JobsUnavailableError
@@ -21,9 +21,10 @@ from apass.service.job_store import JobChange, JobStore, read_blob, write_blob
 from apass.service.jobs import JobFailure, JobRecord, JobState
 from apass.service.limits import Limits
 from apass.service.live_job import LiveJob
+from apass.service.memory import MemoryBudget
 from apass.service.runners import JobRunner
 from apass.service.store_health import StoreHealth
-from apass.service.work import INLINE, SMALL, Work, WorkResult, describe_failure, memory_hint, remove_files
+from apass.service.work import INLINE, SMALL, Work, WorkResult, describe_failure, remove_files
 
 __all__ = ["Dispatcher", "lost_failure"]
 
@@ -61,6 +62,10 @@ class _Computation:
     """The model, if it is kept in memory."""
     priority: int
     """The greatest priority of the jobs."""
+    kind: tuple[str, ...]
+    """The pipeline and the formats."""
+    size: int
+    """Bytes of the model."""
     number: int = -1
     """Its number in the queue."""
     lost: int = 0
@@ -126,6 +131,7 @@ class Dispatcher:
         self._of_job: dict[str, _Computation] = {}
         self._of_work: dict[str, _Computation] = {}
         """The computations in batches, by the ids of their works."""
+        self._memory = MemoryBudget(limits.memory_bytes)
         self._running: dict[str, int] = {}
         """How many computations of each tenant are in batches."""
         self._batches: set[_Batch] = set()
@@ -183,7 +189,10 @@ class Dispatcher:
             return
         cached = model if model is not None and self._cached + len(model) <= CACHED else None
         self._cached += len(cached or b"")
-        item = _Computation(record.tenant, record.key, {record.id: live}, cached, record.priority)
+        kind = (record.pipeline, record.kind, record.result_kind)
+        item = _Computation(
+            record.tenant, record.key, {record.id: live}, cached, record.priority, kind, record.model_size
+        )
         self._by_key[record.tenant, record.key] = item
         self._of_job[record.id] = item
         if record.attempts:
@@ -294,6 +303,7 @@ class Dispatcher:
         self._forget(item)
         batch = item.batch
         if batch is None:
+            self._memory.leave(item)
             if not self._queue.remove(item.number, tenant=item.tenant):
                 self._retries.remove(item)
             self._release_model(item)
@@ -339,7 +349,7 @@ class Dispatcher:
     def _next_items(self) -> list[_Computation]:
         """Remove the computations of the next batch from the queue."""
         items: list[_Computation] = []
-        retry = next((item for item in self._retries if self._may_run(item.tenant)), None)
+        retry = next((item for item in self._retries if self._may_run(item.tenant) and self._memory.fits(item)), None)
         if retry is not None:
             self._retries.remove(retry)
             self._queue.begin(retry.tenant)
@@ -348,7 +358,7 @@ class Dispatcher:
         else:
             # If jobs run once only, one that loses its worker must not take others along.
             size = self._runner.batch_size(len(self._queue), self._queue.mean) if self._limits.attempts > 1 else 1
-            while len(items) < size and (item := self._queue.pop(self._may_run)) is not None:
+            while len(items) < size and (item := self._queue.pop(self._may_run, self._memory.fits)) is not None:
                 items.append(item)
                 self._take(item)
         if items:
@@ -361,6 +371,7 @@ class Dispatcher:
 
     def _take(self, item: _Computation) -> None:
         self._running[item.tenant] = self._running.get(item.tenant, 0) + 1
+        self._memory.begin(item)
 
     async def _run_batch(self, batch: _Batch) -> None:
         """Run a batch, and decide how its jobs go on."""
@@ -461,6 +472,8 @@ class Dispatcher:
     def _on_result(self, work_id: str, result: WorkResult) -> None:
         item = self._of_work[work_id]
         item.has_result = True
+        if result.memory is not None:
+            self._memory.learn(item, result.memory)
         self._queue.end(item.tenant, result.seconds)
         state = JobState.DONE if result.failure is None else JobState.FAILED
         if item.jobs:
@@ -483,20 +496,21 @@ class Dispatcher:
 
     def _retry(self, item: _Computation, error: Exception | None, *, is_alone: bool) -> None:
         """Run a computation again that has no result, unless that is of no use."""
-        is_lost = error is None or isinstance(error, WorkerLostError)
         records = [live.record for live in item.jobs.values()]
         running = next(filter(None, (live.running_pass() for live in item.jobs.values())), None)
+        # The second attempt locates the cause, because its events are sent at once.
+        is_out_of_memory = isinstance(error, OutOfMemoryError) and (running is not None or item.lost > 0)
+        is_lost = error is None or (isinstance(error, WorkerLostError) and not is_out_of_memory)
         if error is not None and not is_lost and is_alone:
+            # If it needed the memory alone, the next attempt would need as much.
+            failure = describe_failure(error)
             pass_name, function = running or (None, None)
-            failure = describe_failure(error, memory=self._limits.worker_bytes)
+            if is_out_of_memory:
+                failure = replace(failure, message=_reason_text(error) + _where_text(running))
             failure = replace(failure, pass_name=pass_name, function=function)
             self._end_all(item, JobState.FAILED, failure)
         elif max(record.attempts for record in records) >= self._limits.attempts:
-            # The label of the call in the worker means nothing to a user.
-            reason = "it returned no result" if error is None else str(error).rpartition("lost its worker: ")[2]
-            # A library may end the process if it gets no memory.
-            reason += memory_hint(self._limits.worker_bytes)
-            self._end_all(item, JobState.FAILED, lost_failure(records[0], reason, running))
+            self._end_all(item, JobState.FAILED, lost_failure(records[0], _reason_text(error), running))
         else:
             self._run_again(item, is_lost=True)
 
@@ -517,6 +531,7 @@ class Dispatcher:
             seconds = (anyio.current_time() - batch.started) / len(batch.items)
             self._queue.end(item.tenant, seconds, is_typical=False)
         self._release_model(item)
+        self._memory.end(item)
         self._running[item.tenant] -= 1
         if not self._running[item.tenant]:
             del self._running[item.tenant]
@@ -571,9 +586,8 @@ def lost_failure(record: JobRecord, reason: str, running: tuple[str, str | None]
 
     """
     pass_name, function = running or (None, None)
-    where = "" if running is None else f"; {_run_text(*running)} was running"
     times = "its only attempt" if record.attempts == 1 else f"each of {record.attempts} attempts"
-    message = f"the job lost its worker or its server in {times}: {reason}{where}"
+    message = f"the job lost its worker or its server in {times}: {reason}{_where_text(running)}"
     return JobFailure(WorkerLostError.__name__, message, (), pass_name, function)
 
 
@@ -596,6 +610,16 @@ def _late_failure(live: LiveJob, *, has_begun: bool, error: JobFailure | None = 
     where = "no pass was running" if pass_name is None else f"{_run_text(pass_name, function)} was running"
     failure = error or JobFailure(BudgetExceededError.__name__, "")
     return replace(failure, message=f"{message}; {where}", pass_name=pass_name, function=function)
+
+
+def _reason_text(error: Exception | None) -> str:
+    """Return why an attempt did not end, without the label of the call in the worker."""
+    text = "it returned no result" if error is None else str(error)
+    return text.rpartition(" ran " if isinstance(error, OutOfMemoryError) else "lost its worker: ")[2]
+
+
+def _where_text(running: tuple[str, str | None] | None) -> str:
+    return "" if running is None else f"; {_run_text(*running)} was running"
 
 
 def _run_text(pass_name: str, function: str | None) -> str:

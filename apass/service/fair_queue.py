@@ -83,31 +83,30 @@ class FairQueue(Generic[ItemT]):
         self._removed(tenant, entry)
         return True
 
-    def pop(self, may_run: Callable[[str], bool]) -> ItemT | None:
+    def pop(self, may_run: Callable[[str], bool], fits: Callable[[ItemT], bool] = lambda item: True) -> ItemT | None:
         """Remove and return the next item of the tenants for which `may_run` is true.
 
-        `end` must follow.
+        If it does not fit, it stays the first of its tenant, and the next tenant is served. `end` must follow.
         """
         # Few tenants wait at once, so that a heap of tenants would cost more than it saves.
         for name, entry in self._waiting.items():
             entry.is_held = not may_run(name)
-        tenant = min(
-            (name for name, entry in self._waiting.items() if not entry.is_held),
-            key=lambda name: self._waiting[name].expected(self.mean),
-            default=None,
-        )
-        if tenant is None:
-            return None
-        entry = self._waiting[tenant]
-        while True:
-            _, number = heappop(entry.heap)
-            if number in entry.items:
-                break
-        item = entry.items.pop(number)
-        entry.running += 1
-        entry.is_new = False
-        self._removed(tenant, entry)
-        return item
+        tenants = {name: entry for name, entry in self._waiting.items() if not entry.is_held}
+        while tenants:
+            tenant = min(tenants, key=lambda name: tenants[name].expected(self.mean))
+            entry = tenants.pop(tenant)
+            while entry.heap[0][1] not in entry.items:
+                heappop(entry.heap)
+            number = entry.heap[0][1]
+            if not fits(entry.items[number]):
+                continue
+            heappop(entry.heap)
+            item = entry.items.pop(number)
+            entry.running += 1
+            entry.is_new = False
+            self._removed(tenant, entry)
+            return item
+        return None
 
     def begin(self, tenant: str) -> None:
         """Note that a tenant is served without an item of the queue; `end` must follow."""

@@ -15,7 +15,7 @@ _COUNTS: Final = (
     "tenant_running",
     "tenant_queued",
     "model_bytes",
-    "worker_bytes",
+    "memory_bytes",
     "attempts",
     "stored_bytes",
     "events",
@@ -47,8 +47,8 @@ class Limits:
     """The share of a tenant relative to the others; 1 by default."""
     model_bytes: int | None = 2**28
     """Bytes of a model."""
-    worker_bytes: int | None = None
-    """Address space of a worker process in bytes (`RLIMIT_AS`), at least as much as the process needs for any job."""
+    memory_bytes: int | None = None
+    """Bytes of memory that the jobs which run at once are expected to need. A job that needs more runs alone."""
     pipeline_length: int | None = 10_000
     """Characters of the text of a pipeline."""
     deadline: float | None = None

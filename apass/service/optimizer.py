@@ -776,7 +776,7 @@ class Optimizer:
         else:
             executor = executor_in_force(self._executor)
         if isinstance(executor, RemoteExecutor):
-            return RemoteRunner(executor, self._cache, self.limits.worker_bytes, self.limits.running)
+            return RemoteRunner(executor, self._cache, self.limits.running)
         return LocalRunner(self.limits.running or DEFAULT_SLOTS, self._cache, executor)
 
     async def _make_work(self, record: JobRecord, model: bytes | Path, folder: Path | None) -> Work:

@@ -1,12 +1,13 @@
 """Where jobs run: in this event loop (`LocalRunner`) or workers (`RemoteRunner`)."""
 
 import pickle
+import sys
 import threading
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
+from os import getpid
 from time import monotonic
 from typing import Any, Final, Protocol
 
@@ -15,6 +16,7 @@ import anyio
 from apass.batch.source import ModuleSource
 from apass.batch.workers import ModuleWorkers
 from apass.concurrency.backend import backend_name
+from apass.concurrency.processes.memory import resident_bytes
 from apass.core.context import current_scope
 from apass.core.executor import SENDER, ExecutorChoice
 from apass.core.store import SharedStore, Store
@@ -24,7 +26,6 @@ from apass.executors.pickling import dumps
 from apass.executors.remote import RemoteExecutor
 from apass.service.work import Work, WorkResult, run_work
 from apass.util.identity_cache import IdentityCache
-from apass.util.text import size_text
 
 __all__ = ["JobRunner", "LocalRunner", "OnEvent", "OnResult", "RemoteRunner"]
 
@@ -39,9 +40,6 @@ BATCH_SECONDS: Final = 0.05
 
 MOST_JOBS: Final = 32
 """The largest number of jobs in a batch."""
-
-SPARE_BYTES: Final = 2**25
-"""Bytes that a worker needs besides those of its start: of a thread with its stack, and of a small model."""
 
 FLUSH_SECONDS: Final = 0.05
 """Seconds for which a worker keeps events, to send many together."""
@@ -82,7 +80,7 @@ class JobRunner(Protocol):
             pipelines: the pipelines by their names.
 
         Raises:
-            ExecutorError: if a pipeline cannot be sent to a worker, or a worker has not enough memory for any job.
+            ExecutorError: if a pipeline cannot be sent to a worker, or there are no workers.
 
         """
         ...
@@ -139,19 +137,15 @@ class RemoteRunner:
     Parameters:
         executor: the executor.
         store: keeps the results of passes, if other processes can use it.
-        memory: the limit of a worker's address space in bytes; None for no limit.
         most: how many batches run at once at most; None for the number of workers.
 
     """
 
-    def __init__(
-        self, executor: RemoteExecutor, store: Store | None, memory: int | None = None, most: int | None = None
-    ) -> None:
+    def __init__(self, executor: RemoteExecutor, store: Store | None, most: int | None = None) -> None:
         # The workers of a cluster may be other machines.
         self.shares_files: bool = executor.ends_late_workers()
         self._executor = executor
         self._most = most
-        self._memory = memory
         self._store = store.for_worker() if isinstance(store, SharedStore) else None
         self._pickles: IdentityCache[bytes] = IdentityCache()
 
@@ -171,23 +165,13 @@ class RemoteRunner:
         return min(MOST_JOBS, batch_size(queued, seconds, self.slots, BATCH_SECONDS))
 
     async def check(self, pipelines: Mapping[str, Any]) -> None:
-        """Check the workers, pipelines and the limit of memory; see `JobRunner`."""
+        """Check the workers and the pipelines; see `JobRunner`."""
         await self._executor.connect()
         for name, pipeline in pipelines.items():
             try:
                 self._pickled(pipeline)
             except ApassError as error:
                 raise ExecutorError(f"jobs with the pipeline {name!r} cannot run: {error}") from error
-        # The workers of a cluster may be started later.
-        if self._memory is None or not self._executor.ends_late_workers():
-            return
-        used: int = await self._executor.call(_address_space)
-        least = used + SPARE_BYTES
-        if self._memory < least:
-            raise ExecutorError(
-                f"the memory of a worker process is limited to {size_text(self._memory)}, and it needs at least "
-                f"{size_text(least)} to run any job; increase `worker_bytes` of the limits, or --worker-memory"
-            )
 
     async def run(self, works: Sequence[Work], on_event: OnEvent, on_result: OnResult) -> None:
         """Run jobs; see `JobRunner`."""
@@ -201,7 +185,7 @@ class RemoteRunner:
                     on_result(job, entry)
 
         # Files and sockets of the store are opened in the worker.
-        call = partial(_run_in_worker, backend_name(), self._memory, self._store, self._executor.delivers_messages())
+        call = partial(_run_in_worker, backend_name(), self._store, self._executor.delivers_messages())
         pickled = [replace(work, pipeline=self._pickled(work.pipeline)) for work in works]
         receive(await self._executor.call(call, pickled, on_message=receive, retry=False))
 
@@ -222,17 +206,15 @@ _Entry = tuple[str, tuple[str, float, Mapping[str, Any]] | WorkResult]
 
 def _run_in_worker(
     backend: str,
-    memory: int | None,
     store: Callable[[], SharedStore] | None,
     sends_results: bool,
     works: Sequence[Work],
 ) -> bytes:
     """Run jobs in a worker, and return what was not sent before."""
-    limited = nullcontext() if memory is None else _limited_memory(memory)
     is_eager = any(work.has_lost_worker for work in works)
-    with limited, _Sender(is_eager=is_eager, sends_results=sends_results) as sender:
+    with _Sender(is_eager=is_eager, sends_results=sends_results) as sender:
         try:
-            anyio.run(_run_all, works, sender, store, memory, backend=backend)
+            anyio.run(_run_all, works, sender, store, backend=backend)
         except (KeyboardInterrupt, SystemExit) as error:
             # asyncio ends the event loop when a task raises one of them, which the server must not raise again. The
             # pass has usually failed with it. Jobs without a result run again, alone.
@@ -242,42 +224,18 @@ def _run_in_worker(
     return sender.rest()
 
 
-def _address_space() -> int:
-    """Return the bytes of this process's address space; 0 if unknown."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-    except (OSError, ValueError):
-        return 0
-    # Windows does not have it.
-    import resource
-
-    return pages * resource.getpagesize()
-
-
-@contextmanager
-def _limited_memory(size: int) -> Generator[None]:
-    """Limit the address space of this process in the block, if the system can.
-
-    The process may have other work later, of other parts of the program.
-    """
+def _peak_bytes() -> int:
+    """Return the peak of this process and of its programs; 0 if unknown."""
     try:
         # Windows does not have it.
         import resource
-
-        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (size if hard < 0 else min(size, hard), hard))
-    except (ImportError, ValueError, OSError):
-        yield
-        return
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    except ImportError:
+        return 0
+    peaks = [resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(peaks) * (1 if sys.platform == "darwin" else 1024)
 
 
-async def _run_all(
-    works: Sequence[Work], sender: "_Sender", make_store: Callable[[], SharedStore] | None, memory: int | None
-) -> None:
+async def _run_all(works: Sequence[Work], sender: "_Sender", make_store: Callable[[], SharedStore] | None) -> None:
     """Run jobs one after the other; while one waits, the next one runs."""
     start, left, finished = monotonic(), len(works), anyio.Event()
 
@@ -285,8 +243,12 @@ async def _run_all(
         nonlocal left
         # The time that the job has waited for others of the batch counts against its deadline.
         seconds = None if work.seconds is None else max(1e-3, work.seconds - (monotonic() - start))
-        work = replace(work, seconds=seconds, in_worker=True, memory=memory)
+        work = replace(work, seconds=seconds, in_worker=True)
+        peak, used = _peak_bytes(), resident_bytes(getpid())
         result = await run_work(work, partial(sender.event, work.id), store=store)
+        if (new_peak := _peak_bytes()) > peak:
+            # Otherwise, an earlier job has needed more.
+            result = replace(result, memory=max(0, new_peak - used))
         sender.add(work.id, result)
         left -= 1
         if not left:

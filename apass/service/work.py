@@ -41,9 +41,9 @@ from apass.service.jobs import JobFailure, JobOptions, JobSummary
 from apass.service.texts import TextEncoder
 from apass.util.files import PartFile, completed_later, give_up
 from apass.util.identity_cache import IdentityCache
-from apass.util.text import shorten, size_text, text_of_error
+from apass.util.text import shorten, text_of_error
 
-__all__ = ["Emit", "Work", "WorkResult", "describe_failure", "memory_hint", "remove_files", "run_work"]
+__all__ = ["Emit", "Work", "WorkResult", "describe_failure", "remove_files", "run_work"]
 
 R = TypeVar("R")
 
@@ -58,9 +58,6 @@ SMALL: Final = 1 << 16
 
 MOST_DIAGNOSTICS: Final = 100
 """Diagnostics of one job that are kept."""
-
-NO_MEMORY: Final = ("failed to map segment", "Cannot allocate memory")
-"""Texts of errors, besides MemoryError, that arise at the limit of memory: of imported libraries, and of the system."""
 
 LONGEST: Final = 10_000
 """Characters of a message, a note or a diagnostic that are kept."""
@@ -90,8 +87,6 @@ class Work:
     """A folder for a large result; None if the worker has no file system in common with the server."""
     in_worker: bool = False
     """Whether the job runs in a worker."""
-    memory: int | None = None
-    """The limit of the worker's address space in bytes; None for no limit."""
     has_lost_worker: bool = False
     """Whether an earlier attempt has lost its worker. Its events are then sent at once, to locate the cause."""
 
@@ -112,6 +107,8 @@ class WorkResult:
     """Why it has failed; None on success."""
     seconds: float
     """Wall time from reading the model to writing the result."""
+    memory: int | None = None
+    """Bytes that the job needed at its peak; None if unknown."""
 
 
 async def run_work(work: Work, emit: Emit, *, store: Store | None = None, executor: Any = None) -> WorkResult:
@@ -166,7 +163,7 @@ async def run_work(work: Work, emit: Emit, *, store: Store | None = None, execut
         )
     except BaseException as raised:
         error = _error_of_pass(raised, work)
-        failure = describe_failure(error, diagnostics.diagnostics, work.memory)
+        failure = describe_failure(error, diagnostics.diagnostics)
         notes = tuple(map(remove_paths, failure.notes))
         failure = replace(failure, message=remove_paths(failure.message), notes=notes)
         if report is not None:
@@ -471,9 +468,7 @@ class _EventSender(EventInstrument):
         self._on_event(event.kind, event.time, data | more)
 
 
-def describe_failure(
-    error: BaseException, diagnostics: Sequence[Diagnostic] = (), memory: int | None = None
-) -> JobFailure:
+def describe_failure(error: BaseException, diagnostics: Sequence[Diagnostic] = ()) -> JobFailure:
     """Return an error as text, with the pass and the function that raised it.
 
     The errors of a group are notes. Tracebacks of workers are left out, as those of this process are.
@@ -481,14 +476,13 @@ def describe_failure(
     Parameters:
         error: the error.
         diagnostics: the diagnostics of the job.
-        memory: the limit of the worker's address space in bytes.
 
     """
     original: Sequence[str] = getattr(error, "__notes__", ())
     notes = [str(note) for note in original if not isinstance(note, RemoteTraceback)]
     text = text_of_error(error)
-    if isinstance(error, MemoryError) or any(sign in text for sign in NO_MEMORY):
-        text = f"{text or 'there is not enough memory'}{memory_hint(memory)}"
+    if isinstance(error, MemoryError):
+        text = text or "there is not enough memory"
     run = _run_of(error)
     leaves = list(islice(leaves_of(error), 2))
     if len(leaves) == 1 and (run is None or run.function is None):
@@ -502,13 +496,6 @@ def describe_failure(
         None if run is None else run.function,
         _plain_diagnostics(diagnostics),
     )
-
-
-def memory_hint(memory: int | None) -> str:
-    """Return the end of a message that names the limit of a worker's memory."""
-    if memory is None:
-        return ""
-    return f"; a worker may use {size_text(memory)} (`worker_bytes` of the limits, or --worker-memory of apass serve)"
 
 
 def _run_of(error: BaseException) -> Run | None:

@@ -2,9 +2,19 @@
 
 import traceback
 from collections.abc import Sequence
+from math import ceil
 from pathlib import Path
 
-__all__ = ["aligned_rows", "count_of", "raising_line", "short_reason", "shorten", "size_text", "text_of_error"]
+__all__ = [
+    "aligned_rows",
+    "count_of",
+    "excess_text",
+    "raising_line",
+    "short_reason",
+    "shorten",
+    "size_text",
+    "text_of_error",
+]
 
 
 def shorten(text: str, limit: int = 300) -> str:
@@ -73,11 +83,25 @@ def size_text(count: int) -> str:
     >>> size_text(4 * 2**30), size_text(1000), size_text(1536)
     ('4 GiB', '1000 bytes', '1.5 KiB')
     """
-    amount, units = float(count), ["bytes", "KiB", "MiB", "GiB", "TiB"]
-    while amount >= 1024 and len(units) > 1:
-        amount /= 1024
-        del units[0]
-    return f"{amount:.1f}".removesuffix(".0") + f" {units[0]}"
+    factor, unit = _unit_of(count)
+    return f"{count / factor:.1f}".removesuffix(".0") + f" {unit}"
+
+
+def excess_text(count: int, limit: int) -> str:
+    """Return a number of bytes and the limit that it exceeds, as text.
+
+    >>> excess_text(3 * 2**30 + 1, 3 * 2**30)
+    '3.1 of 3.0 GiB'
+    """
+    factor, unit = _unit_of(limit)
+    return f"{ceil(10 * count / factor) / 10:.1f} of {limit / factor:.1f} {unit}"
+
+
+def _unit_of(count: int) -> tuple[int, str]:
+    """Return the bytes of the largest unit that a number of bytes fills, and its name."""
+    units = ("bytes", "KiB", "MiB", "GiB", "TiB")
+    power = min(max(count.bit_length() - 1, 0) // 10, len(units) - 1)
+    return 1024**power, units[power]
 
 
 def aligned_rows(rows: Sequence[Sequence[str]], numbers: int) -> str:

@@ -188,7 +188,6 @@ def test_job_that_exceeds_the_drain_runs_again(gate: Gate, tmp_path: Path, backe
         ids = submit(server.url, model)
         gate.wait_for(1)
         workers = psutil.Process(server.process.pid).children()
-        assert [worker.rlimit(psutil.RLIMIT_AS)[0] for worker in workers] == [4 * 2**30]
         status, out, err = server.end(signal.SIGTERM)
         assert (status, out.splitlines()[-1], err) == (
             0,
@@ -427,7 +426,6 @@ def test_rate_of_a_tenant_is_limited(tmp_path: Path) -> None:
         (["--executor", "proces"], "did you mean 'process'?"),
         (["--executor", "dask://"], "--executor names the executor 'dask://' without an address"),
         (["--worker-memory", "much"], "--worker-memory must be a size such as 4GiB, 500MB or none, got 'much'"),
-        (["--worker-memory", "10MiB"], "a worker process is limited to 10 MiB, and it needs at least"),
         (["--max-age", "7 years"], "--max-age must be a duration such as 90s, 12h, 7d or none, got '7 years'"),
         (["--drain", "none"], "--drain must be a duration such as 30s, got none"),
         (["--tenant-rate", "0"], "--tenant-rate must be a positive number of jobs per second, got 0"),

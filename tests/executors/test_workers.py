@@ -14,7 +14,7 @@ import anyio.to_thread
 import pytest
 
 from apass import PassContext, Sequential, function_pass
-from apass.errors import PassTimeoutError, WorkerLostError
+from apass.errors import OutOfMemoryError, PassTimeoutError, WorkerLostError
 from apass.executors import Executor, ProcessExecutor, ThreadExecutor
 from tests.executors import work
 from tests.executors.files import pid_in, written, written_in
@@ -50,6 +50,17 @@ async def test_work_that_kills_two_workers_fails_alone() -> None:
             await work.DieAlways(mod)
         assert caught.value.__notes__ == ["in pass 'DieAlways', function 'b'"]
         assert await work.DieAlwaysKept(mod) == {"a": "done", "b": "deadly", "c": "done"}
+
+
+async def test_worker_with_a_program_over_its_memory_ends(tmp_path: Path) -> None:
+    mod = {"a": "x", "b": str(tmp_path / "pid"), "c": "x"}
+    message = r"body of pass 'Allocate' ran out of memory: \d+\.\d of 400\.0 MiB"
+    async with PassContext(executor=ProcessExecutor(1, memory=400 * 2**20)):
+        with pytest.raises(OutOfMemoryError, match=message) as caught:
+            await work.Allocate(mod)
+        assert caught.value.__notes__ == ["in pass 'Allocate', function 'b'"]
+        assert not any(is_alive(int(pid)) for pid in written([tmp_path / "pid"]))
+        assert await work.Allocate({"a": "x"}) == {"a": "done"}
 
 
 async def test_error_names_the_pass_that_the_worker_ran() -> None:

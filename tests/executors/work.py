@@ -3,6 +3,7 @@
 import ctypes
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -353,3 +354,12 @@ class Together(FunctionPass[Module, Any]):
 
     def transform_function(self, func: Any, mod: Module, ctx: PassContext) -> list[str]:
         return self.expected
+
+
+@function_pass(opt_level=0)
+def Allocate(func: str, mod: Module, ctx: PassContext) -> str:
+    """Use 600 MB in a program that writes its id to `func`, unless that is "x"."""
+    if func != "x":
+        code = "import os, pathlib, sys, time; data = b'x' * 600_000_000; pathlib.Path(sys.argv[1]).write_text("
+        subprocess.run([sys.executable, "-c", f"{code}str(os.getpid())); time.sleep(3600)", func], check=False)
+    return "done"

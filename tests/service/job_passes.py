@@ -1,7 +1,6 @@
 """Passes for jobs that run in other processes."""
 
 import os
-import resource
 import signal
 from pathlib import Path
 from typing import Any
@@ -91,8 +90,10 @@ def Spin(mod: Module, ctx: apass.PassContext) -> Module:
 @apass.register_pass("jobs.Allocate")
 @apass.module_pass(opt_level=0)
 def Allocate(mod: Module, ctx: apass.PassContext) -> Module:
-    """Allocate as many megabytes as the module says."""
-    data = bytearray(mod.get("megabytes", 0) * 2**20)
+    """Use as many megabytes as the module says, and keep them forever if it says so."""
+    data = b"x" * (mod.get("megabytes", 0) * 2**20)
+    while "hold" in mod:
+        pass
     return {**mod, "allocated": len(data)}
 
 
@@ -101,10 +102,3 @@ def Allocate(mod: Module, ctx: apass.PassContext) -> Module:
 def Big(mod: Module, ctx: apass.PassContext) -> Module:
     """Return a module that is large."""
     return {"data": "x" * mod["size"]}
-
-
-@apass.register_pass("jobs.Limit")
-@apass.module_pass(opt_level=0)
-def Limit(mod: Module, ctx: apass.PassContext) -> Module:
-    """Return the limit of the address space of the process."""
-    return {"limit": resource.getrlimit(resource.RLIMIT_AS)[0]}

@@ -29,6 +29,7 @@ from apass.cli.quantities import bytes_of, duration_of
 from apass.cli.server_tokens import TokenOptions, add_token, tokens_of
 from apass.cli.terminal import echo, print_error
 from apass.cli.user_modules import LoadOption
+from apass.concurrency.processes.memory import machine_memory
 from apass.core.config import find_option
 from apass.core.pass_factories import known_names
 from apass.errors import ApassError, InputError, did_you_mean
@@ -50,6 +51,9 @@ _LIMITS: Final = "Limits"
 
 GRACE_SECONDS: Final = 3.0
 """Seconds that requests have to end, after the jobs."""
+
+MEMORY_SHARE: Final = 0.8
+"""The share of the machine's memory that the jobs which run at once may be expected to need."""
 
 LINGER_SECONDS: Final = 3.0
 """Seconds for which clients can fetch what became of the jobs that ended while the server drained."""
@@ -238,11 +242,22 @@ class WorkerOptions:
         typer.Option(
             "--worker-memory",
             metavar="SIZE|none",
-            help="Limit the address space of each worker process.",
+            help="End a worker process that uses more memory, with the programs that it starts.",
             rich_help_panel=_WORKERS,
         ),
     ] = "4GiB"
-    """The address space of a worker."""
+    """The memory of a worker."""
+    max_memory: Annotated[
+        str | None,
+        typer.Option(
+            "--max-memory",
+            metavar="SIZE|none",
+            help="Run as many jobs at once as are expected to need this much memory together "
+            r"\[80% of this machine's; none with dask].",
+            rich_help_panel=_WORKERS,
+        ),
+    ] = None
+    """The memory of the jobs that run at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -552,11 +567,10 @@ class _Server:
         if executor is None:
             where = "the event loop"
         elif isinstance(executor, ProcessExecutor):
-            memory = bytes_of("--worker-memory", self._workers.worker_memory)
-            limit = "" if memory is None else f" of at most {size_text(memory)}"
+            limit = "" if executor.memory is None else f" of at most {size_text(executor.memory)}"
             where = f"{executor.workers} worker process{'' if executor.workers == 1 else 'es'}{limit}"
         else:
-            where = f"{count_of(executor.workers, 'worker')} of {self._workers.executor}"
+            where = f"{count_of(int(executor.slots().total_tokens), 'worker')} of {self._workers.executor}"
         return f"keeps them in {self._place}, runs them in {where}"
 
 
@@ -658,7 +672,7 @@ def _limits_of(options: LimitOptions, workers: WorkerOptions, jobs: JobOptions) 
         tenant_queued=options.tenant_queue,
         tenant_rate=options.tenant_rate,
         model_bytes=bytes_of("--max-model-size", options.max_model_size),
-        worker_bytes=bytes_of("--worker-memory", workers.worker_memory),
+        memory_bytes=_memory_of(workers),
         deadline=duration_of("--deadline", options.deadline),
         max_deadline=duration_of("--max-deadline", options.max_deadline),
         attempts=options.attempts,
@@ -667,6 +681,15 @@ def _limits_of(options: LimitOptions, workers: WorkerOptions, jobs: JobOptions) 
         config=frozenset(jobs.allow_config or ()),
         drain=drain,
     )
+
+
+def _memory_of(options: WorkerOptions) -> int | None:
+    """Return the memory of the jobs that run at once; None for no limit."""
+    if options.max_memory is not None:
+        return bytes_of("--max-memory", options.max_memory)
+    # The workers of a cluster may have more together.
+    memory = None if options.executor.startswith("dask") else machine_memory()
+    return None if memory is None else int(MEMORY_SHARE * memory)
 
 
 def _check_allowed(patterns: Iterable[str]) -> None:
@@ -697,7 +720,7 @@ def _executor_of(options: WorkerOptions) -> ExecutorScope:
     if options.executor == INLINE:
         return nullcontext(None)
     if options.executor == PROCESS:
-        return ProcessExecutor(options.workers)
+        return ProcessExecutor(options.workers, memory=bytes_of("--worker-memory", options.worker_memory))
     if not options.executor.startswith("dask"):
         known = (PROCESS, INLINE, "dask")
         hint = did_you_mean(options.executor, known) or f"; expected {', '.join(known)} or dask://HOST:PORT"

@@ -24,6 +24,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from apass.concurrency.processes import worker_main as process_worker
 from apass.concurrency.processes.group import end_group, kill_group, start_group
+from apass.concurrency.processes.memory import resident_bytes
 from apass.concurrency.processes.worker_main import LENGTH, RECEIVED, TYPE_AND_LENGTH
 
 __all__ = [
@@ -77,7 +78,13 @@ def imported_in_workers() -> tuple[str, ...]:
     return tuple(_IMPORTED)
 
 
-async def run_in_worker(func: Callable[..., R], *args: Any, on_message: OnMessage | None = None) -> R:
+async def run_in_worker(
+    func: Callable[..., R],
+    *args: Any,
+    on_message: OnMessage | None = None,
+    on_start: Callable[[int], object] | None = None,
+    most_bytes: int | None = None,
+) -> R:
     """Return `func(*args)`, computed in an idle worker process or a new one.
 
     A cancellation kills the process. The processes belong to the event loop and end with it. A new process imports the
@@ -85,6 +92,9 @@ async def run_in_worker(func: Callable[..., R], *args: Any, on_message: OnMessag
 
     If there is an `on_message`, `func` gets one more argument: a function that sends bytes to it. Before these messages
     come `READY`, at each part of the request that is sent, and `RECEIVED`, when the worker has read the request.
+
+    `on_start` is called with the id of the process before the request is sent. An idle process that occupies more than
+    `most_bytes` of memory is not used, and ends.
 
     Raises:
         WorkerStartError: if a new process could not import the main module.
@@ -99,7 +109,9 @@ async def run_in_worker(func: Callable[..., R], *args: Any, on_message: OnMessag
     request = pickle.dumps((func, on_message is not None, *args), pickle.HIGHEST_PROTOCOL)
     await checkpoint_if_cancelled()
     pool = await _pool()
-    worker = await pool.take()
+    worker = await pool.take(most_bytes)
+    if on_start is not None:
+        on_start(worker.process.pid)
     has_returned, value = await pool.ask(worker, request, on_message or _ignore)
     pool.give_back(worker)
     if not has_returned:
@@ -190,11 +202,13 @@ class _Pool:
         self.cleanup = self._end_with_the_loop()
         """Ends all workers when it is closed. Event loops close running async generators as they end."""
 
-    async def take(self) -> _Worker:
+    async def take(self, most_bytes: int | None) -> _Worker:
         """Return the most recently used idle worker, or a new one."""
         oldest = current_time() - IDLE_SECONDS
         stale = [worker for worker in self._idle if worker.process.returncode is not None or worker.idle_since < oldest]
         self._idle = [worker for worker in self._idle if worker not in stale]
+        if most_bytes is not None and self._idle and resident_bytes(self._idle[-1].process.pid) > most_bytes:
+            stale.append(self._idle.pop())
         for worker in stale:
             await self._end(worker)
         return self._idle.pop() if self._idle else await self._start()
