@@ -2,15 +2,17 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Final, Self, cast
 
 import anyio
 from anyio import from_thread
-from anyio.lowlevel import EventLoopToken, RunVar, current_token
+from anyio.lowlevel import EventLoopToken, current_token
 
 from apass.concurrency.limits import usable_cores
+from apass.concurrency.loop_resource import LoopResource
 from apass.core.executor import DASK
 from apass.errors import ExecutorError
 from apass.executors.dask_connection import Connection, DaskTask, connect, distributed, in_thread
@@ -74,8 +76,7 @@ class DaskExecutor(RemoteExecutor):
                 "distributed.comm.default-scheme, decides on TCP or TLS"
             )
         self._cluster: Final[Any] = cluster
-        self._opened: RunVar[Connection] = RunVar("apass dask connection")
-        self._lock: RunVar[anyio.Lock] = RunVar("apass dask lock")
+        self._connection: Final = LoopResource(partial(connect, cluster, self.workers), Connection.close)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A pass that is sent to a worker runs its nested bodies there, so the executor becomes 'inline'.
@@ -91,32 +92,11 @@ class DaskExecutor(RemoteExecutor):
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        connection = self._opened.get(None)
-        if connection is not None:
-            await connection.end()
+        await self._connection.close()
 
     async def connect(self) -> None:
         """Connect to the cluster, unless that is done."""
-        await self._connection()
-
-    async def _connection(self) -> "Connection":
-        lock = self._lock.get(None)
-        if lock is None:
-            lock = anyio.Lock()
-            self._lock.set(lock)
-        async with lock:
-            opened = self._opened.get(None)
-            if opened is not None and not opened.is_closed:
-                return opened
-            with anyio.CancelScope(shield=True):
-                connection: Connection = await in_thread(connect, self._cluster, self.workers)
-                # The event loop closes it at its end.
-                await anext(connection.cleanup)
-                self._opened.set(connection)
-                self.slots().total_tokens = connection.threads
-                return connection
-        # For the type checkers, which assume that a cancel scope may suppress exceptions.
-        raise AssertionError("a shielded scope does not suppress exceptions")
+        self.slots().total_tokens = (await self._connection.get()).threads
 
     def ends_late_workers(self) -> bool:
         """Return False: a worker of a cluster may run other clients' work too."""
@@ -128,7 +108,7 @@ class DaskExecutor(RemoteExecutor):
 
     async def exchange(self, request: bytes, batch: Batch) -> bytes:
         """Handle a request in a worker of the cluster."""
-        connection = await self._connection()
+        connection = await self._connection.get()
         # A batch may wait in a queue behind the work of other clients, so its start has no limit.
         patience = None if batch.limit is None else Patience(batch.limit, start=float("inf"))
         token = current_token()

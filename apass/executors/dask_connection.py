@@ -2,7 +2,7 @@
 
 import socket
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from threading import Lock
@@ -82,15 +82,12 @@ class Connection:
     """
 
     def __init__(self, client: Any, cluster: Any, address: str | None) -> None:
-        self.cleanup: Final = self._end_with_the_loop()
-        """Closes it. Event loops close running async generators as they end."""
         self.threads = 1
         """The number of threads of the workers when they were last counted."""
         self.is_empty = False
         """Whether there was no scheduler or no worker when they were last counted."""
         self.counted = perf_counter()
         """When they were last counted."""
-        self.is_closed = False
         self._client = client
         self._cluster = cluster
         self._address = address
@@ -245,20 +242,7 @@ class Connection:
                 self._client.restart_workers(hanging, timeout=START_SECONDS, raise_for_error=False)
         future.cancel()
 
-    async def end(self) -> None:
-        """Close it, in an event loop."""
-        with anyio.CancelScope(shield=True):
-            await self.cleanup.aclose()
-
-    async def _end_with_the_loop(self) -> AsyncGenerator[None]:
-        try:
-            yield
-        finally:
-            self.is_closed = True
-            with anyio.CancelScope(shield=True):
-                await in_thread(self._close)
-
-    def _close(self) -> None:
+    def close(self) -> None:
         """Close the client and the cluster that belong to the connection."""
         self._scattered.clear()
         if self._address is not None:
