@@ -16,6 +16,7 @@ __all__ = [
     "BisectError",
     "BreakpointError",
     "BudgetExceededError",
+    "BudgetSpentError",
     "CircuitOpenError",
     "ClusterLostError",
     "ConfigTypeError",
@@ -155,6 +156,10 @@ class PassTimeoutError(ApassError, TimeoutError):
 
 class BudgetExceededError(ApassError, TimeoutError):
     """The deadline of a `PassContext`, or one request's share of it, has passed."""
+
+
+class BudgetSpentError(ApassError, RuntimeError):
+    """The requests to an external helper have cost its whole budget."""
 
 
 class ServiceTimeoutError(ApassError, TimeoutError):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from apass.util.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from apass.external.policy import Backoff, Breaker, Policy, Rate
+    from apass.external.policy import Backoff, Breaker, Budget, Policy, Rate
     from apass.external.service import Service, ServiceCounts
     from apass.external.subprocess import ProcessHelper, run_process
 else:
@@ -16,10 +16,20 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "apass.external.policy": ["Backoff", "Breaker", "Policy", "Rate"],
+            "apass.external.policy": ["Backoff", "Breaker", "Budget", "Policy", "Rate"],
             "apass.external.service": ["Service", "ServiceCounts"],
             "apass.external.subprocess": ["ProcessHelper", "run_process"],
         },
     )
 
-__all__ = ["Backoff", "Breaker", "Policy", "ProcessHelper", "Rate", "Service", "ServiceCounts", "run_process"]
+__all__ = [
+    "Backoff",
+    "Breaker",
+    "Budget",
+    "Policy",
+    "ProcessHelper",
+    "Rate",
+    "Service",
+    "ServiceCounts",
+    "run_process",
+]

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
 
-__all__ = ["Backoff", "Breaker", "Policy", "Rate", "RetryOn"]
+__all__ = ["Backoff", "Breaker", "Budget", "Policy", "Rate", "RetryOn"]
 
 RetryOn = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], bool | float]
 """The transient errors: their types, or a function.
@@ -66,6 +68,35 @@ class Rate:
         return self.seconds / self.questions
 
 
+def _one(_request: Any, _answer: Any) -> float:
+    return 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """Limit of what answered requests may cost together, such as tokens.
+
+    A request starts as long as the budget is not spent, so that requests which run at once may exceed it.
+
+    >>> budget = Budget(units=1_000_000, seconds=86_400, cost=lambda request, answer: answer["tokens"])
+    >>> budget.cost("question", {"tokens": 7})
+    7
+    """
+
+    units: float
+    """What the requests of a period may cost."""
+    seconds: float | None = None
+    """Length of the period in seconds, from its first request. None is no end."""
+    cost: Callable[[Any, Any], float] = _one
+    """Returns the cost of a request and its answer. By default, each answer costs 1."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError unless the numbers are positive, TypeError for `cost`."""
+        _check_seconds("Budget", self, "units", *([] if self.seconds is None else ["seconds"]))
+        if not callable(self.cost):
+            raise TypeError(f"Budget(cost=...) must be a function of a request and its answer, got {self.cost!r}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breaker:
     """Circuit breaker: stops requests after repeated failures.
@@ -90,7 +121,9 @@ class Breaker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """Limits of a service: timeout, retries, rate and concurrency, per event loop.
+    """Limits of a service: timeout, retries, rate, concurrency and budget.
+
+    They hold in one event loop, or in all processes that share them.
 
     >>> Policy(timeout=2.0, attempts=3, concurrency=8, rate=Rate(questions=100)).concurrency
     8
@@ -118,8 +151,16 @@ class Policy:
     """Limit of requests per period. None is no limit."""
     concurrency: int | None = None
     """Maximum number of concurrent requests; others are queued. None is no limit."""
+    budget: Budget | None = None
+    """Limit of the cost of the requests. Further ones fail with BudgetSpentError. None is no limit."""
+    shared: str | Path | None = None
+    """Where the rate, the concurrency and the budget are kept, for all processes that name it.
+
+    It is `redis://HOST`, `postgresql://HOST/DATABASE`, or a file of SQLite for the processes of one machine. Services
+    with the same name share their limits. None keeps them in the event loop.
+    """
     breaker: Breaker | None = None
-    """Circuit breaker. None is no breaker."""
+    """Circuit breaker, in each event loop. None is no breaker."""
     hedge_after: float | None = None
     """Delay in seconds after which a slow request is sent a second time.
 
@@ -134,9 +175,23 @@ class Policy:
             _check_count("Policy", "concurrency", self.concurrency)
         defined = [field.name for field in fields(self) if getattr(self, field.name) is not None]
         _check_seconds("Policy", self, *({"timeout", "hedge_after"} & {*defined}))
-        for name, kind in (("backoff", Backoff), ("rate", Rate), ("breaker", Breaker)):
+        for name, kind in (("backoff", Backoff), ("rate", Rate), ("budget", Budget), ("breaker", Breaker)):
             if name in defined and not isinstance(getattr(self, name), kind):
                 raise TypeError(f"Policy({name}=...) must be a {kind.__name__}, got {getattr(self, name)!r}")
+        if self.shared is not None:
+            _check_shared(self)
+
+
+def _check_shared(policy: Policy) -> None:
+    """Raise an error unless the limits of a policy can be shared."""
+    if not isinstance(policy.shared, str | Path) or not str(policy.shared):
+        raise TypeError(f"Policy(shared=...) must be a URL or the path of a file, got {policy.shared!r}")
+    if policy.concurrency is not None and policy.timeout is None:
+        raise ValueError(
+            "Policy(shared=..., concurrency=...) needs a timeout, after which the slot of a killed process is free"
+        )
+    if policy.hedge_after is not None:
+        raise ValueError("Policy(shared=..., hedge_after=...) cannot be combined: a hedge needs a slot at once")
 
 
 def _check_count(owner: str, name: str, value: object) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
@@ -15,12 +15,22 @@ from apass.core.context import PassContext, current_scope, waiting_for
 from apass.core.deadline import Deadline
 from apass.core.questions import Question, answer_to, tagged_codec
 from apass.core.run import functions_to_come
-from apass.errors import BudgetExceededError, CircuitOpenError, HelperError, MissingExtraError, ServiceTimeoutError
+from apass.errors import (
+    BudgetExceededError,
+    BudgetSpentError,
+    CircuitOpenError,
+    HelperError,
+    MissingExtraError,
+    ServiceTimeoutError,
+    StoreError,
+)
 from apass.external.circuit_breaker import Circuit
 from apass.external.fair_share import Share, rounds
 from apass.external.hedging import first_answer
+from apass.external.limit_stores import LocalLimits, limit_store
 from apass.external.policy import Policy, RetryOn
 from apass.external.rate_limiter import RateLimiter
+from apass.external.shared_limits import Charge, SharedLimits
 
 try:
     import stamina
@@ -33,6 +43,9 @@ __all__ = ["Service", "ServiceCounts"]
 
 RequestT = TypeVar("RequestT")
 AnswerT = TypeVar("AnswerT")
+
+_PERMANENT: Final = (BudgetExceededError, BudgetSpentError, CircuitOpenError, StoreError)
+"""Errors of the limits, after which a request is not sent again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +137,8 @@ class Service(Generic[RequestT, AnswerT]):
             ServiceTimeoutError: if the last attempt exceeded its timeout.
             CircuitOpenError: if the circuit is open after repeated failures.
             BudgetExceededError: if the request used up its share of the deadline.
+            BudgetSpentError: if the requests have cost as much as the budget of the policy.
+            StoreError: if the shared limits cannot be read.
             Exception: any exception of the last attempt.
 
         """
@@ -149,7 +164,9 @@ class Service(Generic[RequestT, AnswerT]):
 
         A number is the delay before the next attempt in seconds.
         """
-        if not isinstance(error, Exception) or isinstance(error, BudgetExceededError | CircuitOpenError):
+        if not isinstance(error, Exception) or isinstance(
+            error, BudgetExceededError | BudgetSpentError | CircuitOpenError | StoreError
+        ):
             return False
         on = self.policy.retry_on or self.passing_errors()
         return isinstance(error, on) if isinstance(on, type | tuple) else on(error)
@@ -195,9 +212,7 @@ class Service(Generic[RequestT, AnswerT]):
         self, state: "_LoopState", request: RequestT, share: Share | None, to_come: int | None
     ) -> AnswerT:
         state.circuit.check()
-        async with state.slot():
-            if state.rate is not None:
-                await state.rate.take()
+        async with state.slot() as charge:
             token = state.circuit.enter()
             if share is not None:
                 share.begin(state.rounds_to_come(to_come))
@@ -213,6 +228,7 @@ class Service(Generic[RequestT, AnswerT]):
                 state.circuit.abandon(token)
                 raise
             state.circuit.answered()
+            charge(request, response)
             return response
 
     async def _attempt_with_timeout(self, state: "_LoopState", request: RequestT) -> AnswerT:
@@ -253,12 +269,21 @@ class Service(Generic[RequestT, AnswerT]):
         return self._loop_states[token]
 
 
+def _no_charge(_request: Any, _answer: Any) -> None:
+    """Charge nothing."""
+
+
 class _LoopState:
     """State of a service in one event loop: slots, rate, circuit and counts."""
 
     def __init__(self, name: str, policy: Policy) -> None:
         self.limiter = anyio.CapacityLimiter(policy.concurrency or math.inf)
-        self.rate = None if policy.rate is None else RateLimiter(policy.rate)
+        self.rate = None if policy.rate is None or policy.shared is not None else RateLimiter(policy.rate)
+        self.limits: SharedLimits | None = None
+        if policy.shared is not None:
+            self.limits = SharedLimits(name, policy, limit_store(str(policy.shared)))
+        elif policy.budget is not None:
+            self.limits = SharedLimits(name, Policy(budget=policy.budget), LocalLimits())
         self.circuit = Circuit(name, policy.breaker)
         self.counts = ServiceCounts()
 
@@ -267,8 +292,11 @@ class _LoopState:
         self.counts = replace(self.counts, **{name: getattr(self.counts, name) + by for name, by in increments.items()})
 
     @asynccontextmanager
-    async def slot(self) -> AsyncGenerator[None]:
-        """Hold a concurrency slot for one attempt."""
+    async def slot(self) -> AsyncGenerator[Charge]:
+        """Hold a concurrency slot for one attempt, which the rate permits.
+
+        Yield a function that charges the budget.
+        """
         # The borrower is not the task, because one task may hold several slots.
         borrower = object()
         self.count(waiting=1)
@@ -277,7 +305,10 @@ class _LoopState:
         finally:
             self.count(waiting=-1)
         try:
-            yield
+            if self.rate is not None:
+                await self.rate.take()
+            async with nullcontext(_no_charge) if self.limits is None else self.limits.permission() as charge:
+                yield charge
         finally:
             self.limiter.release_on_behalf_of(borrower)
 
