@@ -59,6 +59,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         folder = metafunc.definition.path.relative_to(ROOT / "tests").parts[0]
         matters = folder in BOTH_LOOPS or metafunc.definition.get_closest_marker("both_loops")
         loop = "both" if matters else "asyncio"
+    if metafunc.definition.get_closest_marker("asyncio_only"):
+        loop = "asyncio"
     for name in names:
         loops = ["asyncio", "trio"] if loop == "both" else [loop]
         metafunc.parametrize(name, loops, indirect=name == "anyio_backend")

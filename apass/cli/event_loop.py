@@ -82,14 +82,13 @@ def run_until_interrupted(work: Callable[[], Awaitable[None]], backend: str, *, 
             timer.cancel()
 
 
-def run_until_stopped(work: Callable[[anyio.Event], Awaitable[None]], backend: str) -> None:
+def run_until_stopped(work: Callable[[anyio.Event], Awaitable[None]]) -> None:
     """Run `work` with an event that the first of `SIGNALS` sets.
 
-    It runs in a new event loop of `backend`, and takes as long as it needs to end. A second signal ends the process at
-    once.
+    It runs on asyncio, and takes as long as it needs to end. A second signal ends the process at once.
     """
     collect_seldom()
-    anyio.run(_work_with_stop, work, backend=backend)
+    anyio.run(_work_with_stop, work)
 
 
 async def _work_with_stop(work: Callable[[anyio.Event], Awaitable[None]]) -> None:

@@ -1,4 +1,4 @@
-"""`serve`: runs an ASGI application, on uvicorn (asyncio) or hypercorn (trio)."""
+"""`serve`: runs an ASGI application on uvicorn, which needs asyncio."""
 
 import errno
 import logging
@@ -13,7 +13,6 @@ from typing import Any, Final, cast
 import anyio
 from anyio.abc import TaskStatus
 
-from apass.concurrency.backend import backend_name
 from apass.errors import InputError, MissingExtraError
 from apass.service.errors import ServiceError
 
@@ -159,7 +158,8 @@ async def serve(
 ) -> None:
     """Serve an ASGI application until `stop` is set, or the caller is cancelled.
 
-    The server then accepts no further connections, and requests have `grace` seconds to end.
+    The server then accepts no further connections, and requests have `grace` seconds to end. It needs asyncio: on trio,
+    serve the application with Hypercorn.
 
     Parameters:
         app: the application.
@@ -172,11 +172,10 @@ async def serve(
         ServiceError: if the application does not start, or the server fails.
 
     """
-    run = _serve_with_hypercorn if backend_name() == "trio" else _serve_with_uvicorn
     try:
         # If it stayed open here, the system would accept connections after the end of the server.
         with sock:
-            await run(app, sock, stop, grace, task_status)
+            await _serve_with_uvicorn(app, sock, stop, grace, task_status)
     except Exception as error:
         reason = innermost(error)
         if isinstance(reason, ServiceError):
@@ -197,24 +196,6 @@ class _Uvicorn(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_started = on_started
-        self._is_stopping = anyio.Event()
-
-    def stop(self) -> None:
-        """Accept no further connections, and end."""
-        self.should_exit = True
-        self._is_stopping.set()
-
-    async def main_loop(self) -> None:
-        """Update the date of the answers once a second, until the server stops.
-
-        uvicorn wakes up ten times a second to look whether it should.
-        """
-        tenths = 0
-        while not await self.on_tick(tenths):
-            with anyio.move_on_after(1):
-                await self._is_stopping.wait()
-            tenths = (tenths + 10) % 864_000
-
     def capture_signals(self) -> Any:
         """Do nothing."""
         return nullcontext()
@@ -291,7 +272,7 @@ async def _serve_with_uvicorn(
         try:
             await stop.wait()
         finally:
-            server.stop()
+            server.should_exit = True
 
     with _without_cancellations(logging.getLogger("uvicorn.error")):
         async with anyio.create_task_group() as group:
@@ -315,28 +296,6 @@ def _without_cancellations(logger: logging.Logger) -> Generator[None]:
         yield
     finally:
         logger.removeFilter(is_other)
-
-
-async def _serve_with_hypercorn(
-    app: AsgiApp, sock: socket.socket, stop: anyio.Event, grace: float, task_status: TaskStatus[None]
-) -> None:
-    # Trio and hypercorn are needed for this event loop only.
-    from apass.service.trio_server import serve_on_trio
-
-    name: Any = sock.getsockname()
-    app = _with_server(app, name) if isinstance(name, str) else app
-    await serve_on_trio(
-        app, sock, stop=stop, grace=grace, keep_alive=float(KEEP_ALIVE_SECONDS), task_status=task_status
-    )
-
-
-def _with_server(app: AsgiApp, path: str) -> AsgiApp:
-    """Return an application that knows the path of its Unix socket, as with uvicorn."""
-
-    async def with_server(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
-        await app({**scope, "server": (path, None)}, receive, send)
-
-    return with_server
 
 
 def notify_systemd(state: str) -> None:

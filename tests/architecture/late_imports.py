@@ -98,7 +98,6 @@ LATE_IMPORTS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "relay.integration.plugin": ("external.solver",),
     "service.optimizer": ("service.sql_jobs",),
-    "service.server": ("service.trio_server",),
     "service.work": (
         "instruments.report.instrument",
         "instruments.report.page",

@@ -26,12 +26,11 @@ from tests.helpers.warm_processes import WarmProcess
 
 LOOP_BOUND = {
     "concurrency.native_cancellation": {"asyncio"},
-    "service.trio_server": {"trio"},
     "testing.event_loops": {"asyncio", "trio"},
 }
 """Modules that need one event loop.
 
-Only asyncio has cancellation of its own. hypercorn takes streams of trio. A loop with its own clock is a subclass.
+Only asyncio has cancellation of its own. A loop with its own clock is a subclass.
 """
 
 

@@ -109,9 +109,9 @@ def data_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.process
 @pytest.mark.slow
-def test_server_runs_jobs_in_processes_by_default(tmp_path: Path, data_home: Path, backend: str) -> None:
+def test_server_runs_jobs_in_processes_by_default(tmp_path: Path, data_home: Path) -> None:
     model = write_model(tmp_path / "m.onnx")
-    with server_process("--backend", backend, "--workers", 1) as server:
+    with server_process("--workers", 1) as server:
         expected = (
             f"keeps them in {data_home}/apass/jobs.db, runs them in 1 worker process of at most 4 GiB; Ctrl-C stops"
         )
@@ -128,9 +128,9 @@ def test_server_runs_jobs_in_processes_by_default(tmp_path: Path, data_home: Pat
 @pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_signal_drains_the_server(gate: Gate, tmp_path: Path, backend: str, number: int) -> None:
+def test_signal_drains_the_server(gate: Gate, tmp_path: Path, number: int) -> None:
     model, other = write_model(tmp_path / "m.onnx"), write_model(tmp_path / "n.onnx", identities=3)
-    options = (*gate.options, "--executor", "inline", "--workers", 1, "--drain", "60s", "--backend", backend)
+    options = (*gate.options, "--executor", "inline", "--workers", 1, "--drain", "60s")
     with server_process(*options) as server:
         running, queued = submit(server.url, model, other)
         gate.wait_for(1)
@@ -154,7 +154,7 @@ def test_signal_drains_the_server(gate: Gate, tmp_path: Path, backend: str, numb
 
 @pytest.mark.process
 @pytest.mark.slow
-def test_clients_get_results_while_server_stops(gate: Gate, tmp_path: Path, backend: str) -> None:
+def test_clients_get_results_while_server_stops(gate: Gate, tmp_path: Path) -> None:
     models = [write_model(tmp_path / f"m{index}.onnx", identities=index) for index in range(4)]
     nodes: dict[str, int | None] = {}
 
@@ -173,7 +173,7 @@ def test_clients_get_results_while_server_stops(gate: Gate, tmp_path: Path, back
             assert (await to_thread.run_sync(server.line)).startswith("apass: stopping; 4 running jobs may take")
             gate.open()
 
-    with server_process(*gate.options, "--executor", "inline", "--drain", "60s", "--backend", backend) as server:
+    with server_process(*gate.options, "--executor", "inline", "--drain", "60s") as server:
         anyio.run(main)
         out, err = server.process.communicate(timeout=60)
     assert (server.process.returncode, out, err) == (0, "apass: stopped\n", "")
@@ -182,9 +182,9 @@ def test_clients_get_results_while_server_stops(gate: Gate, tmp_path: Path, back
 
 @pytest.mark.process
 @pytest.mark.slow
-def test_job_that_exceeds_the_drain_runs_again(gate: Gate, tmp_path: Path, backend: str) -> None:
+def test_job_that_exceeds_the_drain_runs_again(gate: Gate, tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx")
-    with server_process(*gate.options, "--drain", "100ms", "--backend", backend) as server:
+    with server_process(*gate.options, "--drain", "100ms") as server:
         ids = submit(server.url, model)
         gate.wait_for(1)
         workers = psutil.Process(server.process.pid).children()
@@ -196,7 +196,7 @@ def test_job_that_exceeds_the_drain_runs_again(gate: Gate, tmp_path: Path, backe
         )
         assert not any(worker.is_running() for worker in workers)
     gate.open()
-    with server_process(*gate.options, "--backend", backend) as server:
+    with server_process(*gate.options) as server:
         (job,) = finished(server.url, *ids)
         assert (job.record.state, job.record.attempts) == (JobState.DONE, 1)
 
@@ -204,9 +204,9 @@ def test_job_that_exceeds_the_drain_runs_again(gate: Gate, tmp_path: Path, backe
 @pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.parametrize("executor", ["process", "inline"])
-def test_second_signal_ends_at_once(gate: Gate, tmp_path: Path, backend: str, executor: str) -> None:
+def test_second_signal_ends_at_once(gate: Gate, tmp_path: Path, executor: str) -> None:
     model = write_model(tmp_path / "m.onnx")
-    options = ("--drain", "1h", "--executor", executor, "--backend", backend)
+    options = ("--drain", "1h", "--executor", executor)
     with server_process(*gate.options, *options) as server:
         ids = submit(server.url, model)
         gate.wait_for(1)
@@ -225,9 +225,9 @@ def test_second_signal_ends_at_once(gate: Gate, tmp_path: Path, backend: str, ex
 
 @pytest.mark.process
 @pytest.mark.slow
-def test_killed_server_loses_nothing_and_repeats_nothing(gate: Gate, tmp_path: Path, backend: str) -> None:
+def test_killed_server_loses_nothing_and_repeats_nothing(gate: Gate, tmp_path: Path) -> None:
     models = [write_model(tmp_path / f"m{index}.onnx", identities=index) for index in range(8)]
-    options = (*gate.options, "--workers", 2, "--backend", backend)
+    options = (*gate.options, "--workers", 2)
     gate.open()
     with server_process(*options) as server:
         done = submit(server.url, *models[:3])
@@ -248,7 +248,7 @@ def test_killed_server_loses_nothing_and_repeats_nothing(gate: Gate, tmp_path: P
 
 @pytest.mark.process
 @pytest.mark.slow
-def test_client_that_never_reads_is_left(tmp_path: Path, backend: str) -> None:
+def test_client_that_never_reads_is_left(tmp_path: Path) -> None:
     model = tmp_path / "large.onnx"
     model.write_bytes(bytes(40_000_000))
 
@@ -258,7 +258,7 @@ def test_client_that_never_reads_is_left(tmp_path: Path, backend: str) -> None:
             await job.wait()
             return job.id
 
-    with server_process("--store", tmp_path / "jobs.db", "--backend", backend, "--executor", "inline") as server:
+    with server_process("--store", tmp_path / "jobs.db", "--executor", "inline") as server:
         job_id = anyio.run(submit_and_wait)
         with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2]))) as stuck:
             stuck.sendall(f"GET /v1/jobs/{job_id}/model HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
@@ -421,7 +421,6 @@ def test_rate_of_a_tenant_is_limited(tmp_path: Path) -> None:
         (["--store", "/"], "--store / is a folder; name a file"),
         (["--store", "/proc/new/jobs.db"], "--store cannot create the folder /proc/new"),
         (["--store", "mysql://host/db"], "--store: "),
-        (["--backend", "curio"], "--backend must be asyncio or trio, got 'curio'"),
         (["--executor", "thread"], "--executor: jobs cannot run in 'thread'; expected process, inline, dask"),
         (["--executor", "proces"], "did you mean 'process'?"),
         (["--executor", "dask://"], "--executor names the executor 'dask://' without an address"),

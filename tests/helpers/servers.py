@@ -6,10 +6,13 @@ import sys
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import anyio
 from anyio.abc import ByteStream, SocketAttribute, SocketStream
+from hypercorn.config import Config
+from sniffio import current_async_library
 
 from apass.service.server import AsgiApp, listen, serve, url_of
 from tests.helpers.repository import ROOT
@@ -20,12 +23,16 @@ __all__ = ["FaultyProxy", "ServerProcess", "command", "http_server", "server_pro
 
 @asynccontextmanager
 async def http_server(app: AsgiApp, *, grace: float = 1.0) -> AsyncGenerator[str]:
-    """Serve an application in this event loop, and yield its URL."""
+    """Serve an application in this event loop, and yield its URL.
+
+    On asyncio, it is the server of `apass serve`, and on trio Hypercorn.
+    """
     stop = anyio.Event()
+    run = _serve_with_hypercorn if current_async_library() == "trio" else _serve
     with listen("127.0.0.1", 0) as sock:
         url = url_of(sock)
         async with anyio.create_task_group() as group:
-            await group.start(partial(_serve, app, sock, stop, grace))
+            await group.start(partial(run, app, sock, stop, grace))
             try:
                 yield url
             finally:
@@ -34,6 +41,18 @@ async def http_server(app: AsgiApp, *, grace: float = 1.0) -> AsyncGenerator[str
 
 async def _serve(app: AsgiApp, sock: Any, stop: anyio.Event, grace: float, *, task_status: Any) -> None:
     await serve(app, sock, stop=stop, grace=grace, task_status=task_status)
+
+
+async def _serve_with_hypercorn(app: Any, sock: Any, stop: anyio.Event, grace: float, *, task_status: Any) -> None:
+    config = Config()
+    config.bind = [f"fd://{sock.detach()}"]
+    config.errorlog = None
+    config.graceful_timeout = grace
+    # It notices that a client has left by the time of an idle connection.
+    config.keep_alive_timeout = 1
+    # Trio need not be installed for the tests on asyncio.
+    hypercorn: Any = import_module("hypercorn.trio")
+    await hypercorn.serve(app, config, shutdown_trigger=stop.wait, task_status=task_status)
 
 
 class FaultyProxy:

@@ -1,4 +1,4 @@
-"""The HTTP servers of `apass serve`, and their sockets."""
+"""The HTTP server of `apass serve`, and its sockets."""
 
 import socket
 import struct
@@ -22,7 +22,7 @@ from tests.helpers.command_line import write_model
 from tests.helpers.folders import files
 from tests.helpers.servers import http_server
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.asyncio_only]
 
 OPEN_FILES = Path("/proc/self/fd")
 

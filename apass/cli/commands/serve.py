@@ -18,9 +18,9 @@ from anyio.abc import TaskStatus
 
 from apass.cli.access_log import access_log
 from apass.cli.command import Command
-from apass.cli.completion import complete_backend, completes
+from apass.cli.completion import completes
 from apass.cli.errors import errors_as_lines, warnings_as_lines
-from apass.cli.event_loop import check_backend, run_until_stopped
+from apass.cli.event_loop import run_until_stopped
 from apass.cli.executor_option import INLINE, PROCESS, ExecutorScope, executor_scope
 from apass.cli.exit_status import FAILED
 from apass.cli.options import with_options
@@ -125,16 +125,6 @@ class NetworkOptions:
         ),
     ] = None
     """The file of the access log, or `-`; None for no log."""
-    backend: Annotated[
-        str,
-        typer.Option(
-            "--backend",
-            autocompletion=complete_backend,
-            help="Set the event loop: asyncio (with uvicorn) or trio (with hypercorn).",
-            rich_help_panel=_NETWORK,
-        ),
-    ] = "asyncio"
-    """The event loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -385,9 +375,8 @@ def serve(
         if tokens.new_token is not None:
             add_token(tokens, tokens.new_token)
             return
-        check_backend(network.backend)
         server = _Server(network, jobs, workers, _limits_of(limits, workers, jobs), tokens_of(tokens))
-        run_until_stopped(server.run, network.backend)
+        run_until_stopped(server.run)
         if server.has_failed:
             raise typer.Exit(FAILED)
 
