@@ -15,6 +15,7 @@ import anyio
 
 from apass.core.ir_plugin import file_suffix
 from apass.errors import InputError
+from apass.service import api
 from apass.service.connection import Body, Connection, Query
 from apass.service.errors import InvalidJobError
 from apass.service.jobs import JobOptions, JobState
@@ -168,10 +169,10 @@ class Client:
             return Body([head, file, tail], len(head) + size + len(tail))
 
         parameters = () if is_form else query
-        values = await self._connection.ask_json(
-            "POST", "/v1/jobs", parameters, headers=headers, body=body, retries=wait
+        job = await self._connection.ask_for(
+            api.Job, "POST", "/v1/jobs", parameters, headers=headers, body=body, retries=wait
         )
-        return RemoteJob(self._connection, self._streams, values)
+        return RemoteJob(self._connection, self._streams, job)
 
     async def find(self, job_id: str) -> RemoteJob:
         """Return a job by its id.
@@ -182,7 +183,9 @@ class Client:
 
         """
         check_type("id of a job", job_id, str)
-        return RemoteJob(self._connection, self._streams, await self._connection.ask_json("GET", job_path(job_id)))
+        return RemoteJob(
+            self._connection, self._streams, await self._connection.ask_for(api.Job, "GET", job_path(job_id))
+        )
 
     def jobs(
         self,
@@ -222,13 +225,11 @@ class Client:
 
     async def passes(self) -> Sequence[Mapping[str, Any]]:
         """Return the passes that a pipeline may name, with their documentation."""
-        values: Sequence[Mapping[str, Any]] = (await self._connection.ask_json("GET", "/v1/passes"))["passes"]
-        return values
+        return (await self._connection.ask_for(api.Passes, "GET", "/v1/passes")).passes
 
     async def pipelines(self) -> Sequence[Mapping[str, Any]]:
         """Return the named pipelines."""
-        values: Sequence[Mapping[str, Any]] = (await self._connection.ask_json("GET", "/v1/pipelines"))["pipelines"]
-        return values
+        return (await self._connection.ask_for(api.Pipelines, "GET", "/v1/pipelines")).pipelines
 
     async def plan(
         self, pipeline: str = "default", *, kind: str = "", options: JobOptions | None = None
@@ -255,11 +256,11 @@ class Client:
             "disabled": list(options.disabled_pass),
             "config": dict(options.config),
         }
-        return await self._connection.ask_json("POST", "/v1/plan", values=values)
+        return await self._connection.ask_for(dict[str, Any], "POST", "/v1/plan", values=values)
 
     async def status(self) -> Mapping[str, Any]:
         """Return what the server does now."""
-        return await self._connection.ask_json("GET", "/v1/status")
+        return await self._connection.ask_for(dict[str, Any], "GET", "/v1/status")
 
 
 def _check_model(model: object) -> None:

@@ -1,18 +1,16 @@
 """`Connection`: sends requests to a server, and repeats those that failed."""
 
-import json
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from random import uniform
 from types import TracebackType
-from typing import Any, Final, Self, cast
+from typing import Any, Final, Generic, Self, TypeVar
 
 import anyio
 
 from apass.errors import InputError, MissingExtraError
-from apass.external.policy import Backoff
-from apass.service import errors
+from apass.service import api, errors
 from apass.service.errors import (
     AccessError,
     InvalidJobError,
@@ -22,7 +20,6 @@ from apass.service.errors import (
     ServerUnavailableError,
     ServiceError,
 )
-from apass.service.jobs import JobFailure
 from apass.util.checks import check_type
 from apass.util.retry_after import retry_after
 from apass.util.text import shorten
@@ -30,16 +27,23 @@ from apass.util.version import __version__
 
 try:
     import httpx
+    import msgspec
+    import stamina
+    from msgspec import UNSET
 except ImportError as _error:
-    raise MissingExtraError(f"the client of the service needs httpx ({_error}): pip install 'apass[http]'") from _error
+    raise MissingExtraError(
+        f"the client of the service needs a library ({_error}): pip install 'apass[http]'"
+    ) from _error
 
-__all__ = ["Body", "Chunks", "Connection", "Patience", "Query", "TransientError", "failure_of"]
+# It imports stamina.
+from apass.external.retry_logging import quiet_retries
+
+__all__ = ["Body", "Connection", "Parts", "Patience", "Query", "TransientError"]
+
+T = TypeVar("T")
 
 PASSING: Final = frozenset({429, 502, 503, 504})
 """The statuses of answers after which a request is repeated."""
-
-BACKOFF: Final = Backoff(initial=0.1, maximum=5.0, jitter=0.5)
-"""The pauses between attempts, unless the server asks for another one."""
 
 TYPE: Final = "urn:apass:"
 """The `type` of a problem is this and the name of the class of the error."""
@@ -82,23 +86,33 @@ class Patience:
         self.note_progress()
 
     def note_progress(self) -> None:
-        """Reset the retry budget: some bytes were transferred."""
+        """Reset the time: some bytes were transferred."""
         self._end = anyio.current_time() + self._seconds
-        self._failures = 0
 
-    async def wait(self, failure: TransientError) -> None:
-        """Wait before the next attempt.
+    async def repeat(self, request: Callable[[], Awaitable[T]]) -> T:
+        """Return the result of a request, which is repeated while it raises TransientError.
 
         Raises:
-            ServiceError: the error of the failure, if the time is over.
+            ServiceError: the error of the last failure, if the time is over.
 
         """
-        pause = min(BACKOFF.maximum, BACKOFF.initial * 2.0**self._failures) + uniform(0, BACKOFF.jitter)
-        pause = pause if failure.pause is None else failure.pause + uniform(0, min(failure.pause, BACKOFF.jitter))
-        self._failures += 1
-        if anyio.current_time() + pause > self._end:
+        quiet_retries()
+        try:
+            async for attempt in stamina.retry_context(self._pause, attempts=None, timeout=None, wait_jitter=0.5):
+                with attempt:
+                    return await request()
+        except TransientError as failure:
             raise failure.error from failure.__cause__
-        await anyio.sleep(pause)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _pause(self, error: Exception) -> bool | float:
+        """Return whether to repeat a request after an error, or the seconds before."""
+        if not isinstance(error, TransientError):
+            return False
+        pause = error.pause or 0.0
+        if anyio.current_time() + pause > self._end:
+            return False
+        return pause + uniform(0, min(pause, 0.5)) if pause else True
 
 
 class Body(httpx.AsyncByteStream):
@@ -145,18 +159,17 @@ class Body(httpx.AsyncByteStream):
         raise StopAsyncIteration
 
 
-class Chunks:
-    """The bytes of an answer, for `async for` within `async with`.
+class Parts(Generic[T]):
+    """The parts of an answer, for `async for` within `async with`.
 
     Parameters:
-        response: the answer.
+        stream: the parts.
         connection: the connection, for errors.
 
     """
 
-    def __init__(self, response: httpx.Response, connection: "Connection") -> None:
-        # Not decompressed: the requests for them permit no compression.
-        self._stream = response.aiter_raw()
+    def __init__(self, stream: AsyncIterator[T], connection: "Connection") -> None:
+        self._stream = stream
         self._connection = connection
         self._is_over = False
 
@@ -168,32 +181,23 @@ class Chunks:
     ) -> None:
         # The stream consists of nested async generators, and only an exception from the innermost one ends them all.
         # Otherwise the garbage collector would do it, about which trio warns.
-        with anyio.CancelScope(shield=True) as scope, suppress(TransientError):
+        with anyio.CancelScope(shield=True) as scope, suppress(TransientError, StopAsyncIteration):
             scope.cancel()
             while not self._is_over:
-                await self._next()
+                await anext(self)
 
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> bytes:
-        """Return the next bytes.
+    async def __anext__(self) -> T:
+        """Return the next part.
 
         Raises:
             TransientError: if the connection is lost.
 
         """
-        data = await self._next()
-        if self._is_over:
-            raise StopAsyncIteration
-        return data
-
-    async def _next(self) -> bytes:
         try:
             return await anext(self._stream)
-        except StopAsyncIteration:
-            self._is_over = True
-            return b""
         except httpx.TransportError as error:
             self._is_over = True
             raise self._connection.unavailable(error) from error
@@ -312,45 +316,35 @@ class Connection:
             ServiceError: if there is no answer, or the answer is an error.
 
         """
-        patience = self.patience()
         more = dict(headers or {})
         if values is not None:
             more["content-type"] = "application/json"
-        while True:
-            try:
-                async with AsyncExitStack() as stack:
-                    content: Body | None = None
-                    if values is not None:
-                        data = json.dumps(values).encode()
-                        content = Body([data], len(data))
-                    elif body is not None:
-                        content = await body(stack)
+
+        async def attempt() -> httpx.Response:
+            async with AsyncExitStack() as stack:
+                content: Body | None = None
+                if values is not None:
+                    data = msgspec.json.encode(values)
+                    content = Body([data], len(data))
+                elif body is not None:
+                    content = await body(stack)
+                try:
                     response = await self.open(stack, method, path, query, more, content, silence)
-                    return await self._read(response)
-            except TransientError as failure:
-                if isinstance(failure.error, QueueFullError) and not retries:
-                    raise failure.error from None
-                await patience.wait(failure)
+                except TransientError as failure:
+                    if isinstance(failure.error, QueueFullError) and not retries:
+                        raise failure.error from None
+                    raise
+                return await self._read(response)
 
-    async def ask_json(self, method: str, path: str, query: Query = (), **options: Any) -> dict[str, Any]:
-        """Send a request, and return the object of JSON in its answer; see `ask`."""
+        return await self.patience().repeat(attempt)
+
+    async def ask_for(self, kind: type[T], method: str, path: str, query: Query = (), **options: Any) -> T:
+        """Send a request, and return the JSON in its answer as a type; see `ask`."""
         response = await self.ask(method, path, query, **options)
-        return self.object_of(response)
-
-    def object_of(self, response: httpx.Response) -> dict[str, Any]:
-        """Return the object of JSON in an answer.
-
-        Raises:
-            ServiceError: if there is none.
-
-        """
         try:
-            values: Any = response.json()
-        except ValueError:
-            values = None
-        if not isinstance(values, dict):
-            raise self.foreign(response.text)
-        return cast("dict[str, Any]", values)
+            return msgspec.json.decode(response.content, type=kind)
+        except msgspec.MsgspecError:
+            raise self.foreign(response.text) from None
 
     def foreign(self, text: str) -> ServiceError:
         """Return the error for an answer that no server of apass gives."""
@@ -398,10 +392,7 @@ class Connection:
         stack.push_async_callback(_close, response)
         if response.is_success:
             return response
-        try:
-            await response.aread()
-        except httpx.TransportError as error:
-            raise self.unavailable(error) from error
+        await self._read(response)
         failure = self._error_of(response)
         if response.status_code in PASSING:
             raise TransientError(failure, retry_after(response.headers.get("retry-after")))
@@ -425,63 +416,45 @@ class Connection:
     def _error_of(self, response: httpx.Response) -> ServiceError:
         """Return the error that an answer describes."""
         status = response.status_code
-        values: Any = None
         # Other frameworks also answer with a `detail` in JSON.
         if response.headers.get("content-type", "").partition(";")[0].strip() == PROBLEM:
-            with suppress(ValueError):
-                values = response.json()
-        problem = cast("dict[str, Any]", values) if isinstance(values, dict) else {}
-        if not isinstance(problem.get("detail"), str):
-            if status in PASSING:
-                return ServerUnavailableError(f"the server {self.url} is unavailable: its proxy answers {status}")
-            if response.is_redirect:
-                return ServiceError(f"{self.url} is another URL now: {response.headers.get('location', '')}; use that")
-            start = shorten(" ".join(response.text.split()), 200)
-            request = f"{response.request.method} {response.request.url.path}"
-            advice = "; if the service is mounted below a path, add that to the URL of the server"
-            return ServiceError(
-                f"{self.url} answered {status} in place of an answer of apass: {start!r} to {request}"
-                f"{advice if status == httpx.codes.NOT_FOUND else ''}"
-            )
-        error = _error_of_problem(problem, status)
-        for note in problem.get("notes") or ():
-            error.add_note(str(note))
-        return error
+            with suppress(msgspec.MsgspecError):
+                return _error_of_problem(msgspec.json.decode(response.content, type=api.Problem), status)
+        if status in PASSING:
+            return ServerUnavailableError(f"the server {self.url} is unavailable: its proxy answers {status}")
+        if response.is_redirect:
+            return ServiceError(f"{self.url} is another URL now: {response.headers.get('location', '')}; use that")
+        start = shorten(" ".join(response.text.split()), 200)
+        request = f"{response.request.method} {response.request.url.path}"
+        advice = "; if the service is mounted below a path, add that to the URL of the server"
+        return ServiceError(
+            f"{self.url} answered {status} in place of an answer of apass: {start!r} to {request}"
+            f"{advice if status == httpx.codes.NOT_FOUND else ''}"
+        )
 
 
-def _error_of_problem(problem: Mapping[str, Any], status: int) -> ServiceError:
+def _error_of_problem(problem: api.Problem, status: int) -> ServiceError:
     """Return the error that a problem of RFC 9457 describes."""
-    detail = str(problem["detail"])
-    failure = problem.get("failure")
-    if isinstance(failure, dict):
-        return JobFailedError(failure_of(cast("dict[str, Any]", failure)))
-    if status in (401, 403):
-        return AccessError(detail, needs_token=status == 401)
-    name = str(problem.get("type", "")).removeprefix(TYPE)
+    if problem.failure is not UNSET:
+        return JobFailedError(api.job_failure(problem.failure))
+    name = problem.type.removeprefix(TYPE)
     # For programs, a parameter of the request is a part of the job.
     name = InvalidJobError.__name__ if name == "InvalidParameterError" else name
-    kind = getattr(errors, name, None) if name in errors.__all__ else None
-    if kind is QueueFullError:
-        pause = problem.get("retry_after")
-        return QueueFullError(detail, float(pause) if isinstance(pause, int | float) else 1.0)
-    if kind is JobsUnavailableError:
-        return JobsUnavailableError(detail, is_full=status == 507)
-    if kind is None or kind is JobFailedError:
-        return ServiceError(f"{problem.get('title', 'the request failed')}: {detail}")
-    error: ServiceError = kind(detail)
+    kind: Any = getattr(errors, name, None) if name in errors.__all__ else None
+    error: ServiceError
+    if status in (401, 403):
+        error = AccessError(problem.detail, needs_token=status == 401)
+    elif kind is QueueFullError:
+        error = QueueFullError(problem.detail, 1.0 if problem.retry_after is UNSET else problem.retry_after)
+    elif kind is JobsUnavailableError:
+        error = JobsUnavailableError(problem.detail, is_full=status == 507)
+    elif kind is None or kind is JobFailedError:
+        error = ServiceError(f"{problem.title}: {problem.detail}")
+    else:
+        error = kind(problem.detail)
+    for note in problem.notes:
+        error.add_note(note)
     return error
-
-
-def failure_of(values: Mapping[str, Any]) -> JobFailure:
-    """Return the failure of a job from its values of JSON."""
-    return JobFailure(
-        str(values["kind"]),
-        str(values["message"]),
-        tuple(map(str, values.get("notes") or ())),
-        values.get("pass"),
-        values.get("function"),
-        tuple(values.get("diagnostics") or ()),
-    )
 
 
 async def _close(response: httpx.Response) -> None:

@@ -1,7 +1,5 @@
 """`RemoteJob`: a job of a server, with its result and its events."""
 
-import json
-from collections import deque
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from functools import partial
@@ -14,12 +12,14 @@ from typing import Any, BinaryIO, Final, Self
 from urllib.parse import quote
 
 import anyio
+import msgspec
 from anyio.to_thread import run_sync
+from httpx_sse import EventSource, ServerSentEvent
 
-from apass.service.connection import Chunks, Connection, Patience, Query, TransientError, failure_of
+from apass.service import api
+from apass.service.connection import Connection, Parts, Patience, Query, TransientError
 from apass.service.errors import JobCancelledError, JobFailedError, ServerUnavailableError, ServiceError
-from apass.service.jobs import ENDED, JobEvent, JobOptions, JobRecord, JobState, JobSummary
-from apass.service.sse import SseParser
+from apass.service.jobs import ENDED, JobEvent, JobRecord, JobState
 from apass.util.files import PartFile, naming
 
 __all__ = ["RemoteEvents", "RemoteJob", "RemoteJobs", "job_path"]
@@ -31,7 +31,7 @@ PAUSE_SECONDS: Final = 0.5
 """Seconds before a server is asked again that did not wait."""
 
 SILENT_SECONDS: Final = 60.0
-"""Seconds after which a stream of events without a sign of life is opened again."""
+"""Seconds that a stream of events may be silent, beyond the time of other answers. Then it is opened again."""
 
 BUFFERED: Final = 1 << 20
 """Bytes of a result that are written at once."""
@@ -54,14 +54,14 @@ class RemoteJob:
     Parameters:
         connection: the connection to the server.
         streams: the open streams of events of the client.
-        values: the job as values of JSON.
+        job: the job.
 
     """
 
-    def __init__(self, connection: Connection, streams: "set[RemoteEvents]", values: Mapping[str, Any]) -> None:
+    def __init__(self, connection: Connection, streams: "set[RemoteEvents]", job: api.Job) -> None:
         self._connection = connection
         self._streams = streams
-        self._note(values)
+        self._note(job)
 
     def __repr__(self) -> str:
         return f"<RemoteJob {self.id} {self.record.name!r}: {self.record.state}>"
@@ -78,7 +78,8 @@ class RemoteJob:
 
     def as_json(self) -> Mapping[str, Any]:
         """Return the job as the values of JSON that the server has sent."""
-        return self._values
+        values: Mapping[str, Any] = msgspec.to_builtins(self._job)
+        return values
 
     async def refresh(self) -> JobRecord:
         """Read the record from the server, and return it.
@@ -87,7 +88,7 @@ class RemoteJob:
             UnknownJobError: if the job was removed.
 
         """
-        return self._note(await self._connection.ask_json("GET", job_path(self.id)))
+        return self._note(await self._connection.ask_for(api.Job, "GET", job_path(self.id)))
 
     async def wait(self) -> JobRecord:
         """Wait until the job has ended, and return its record.
@@ -99,7 +100,7 @@ class RemoteJob:
         while not self._record.ended:
             start = anyio.current_time()
             query = [("wait", f"{WAIT_SECONDS:g}")]
-            self._note(await self._connection.ask_json("GET", job_path(self.id), query, silence=WAIT_SECONDS))
+            self._note(await self._connection.ask_for(api.Job, "GET", job_path(self.id), query, silence=WAIT_SECONDS))
             if not self._record.ended and anyio.current_time() - start < PAUSE_SECONDS:
                 # A server that ends does not wait.
                 await anyio.sleep(PAUSE_SECONDS)
@@ -174,7 +175,7 @@ class RemoteJob:
 
     async def cancel(self) -> JobRecord:
         """Cancel the job unless it has ended, and return its record."""
-        return self._note(await self._connection.ask_json("DELETE", job_path(self.id), silence=WAIT_SECONDS))
+        return self._note(await self._connection.ask_for(api.Job, "DELETE", job_path(self.id), silence=WAIT_SECONDS))
 
     async def remove(self) -> None:
         """Remove the job, which has ended, with its model and result.
@@ -191,15 +192,11 @@ class RemoteJob:
         Return the new job.
         """
         headers = {"idempotency-key": token_hex(16)}
-        values = await self._connection.ask_json("POST", f"{job_path(self.id)}/retry", headers=headers)
-        return RemoteJob(self._connection, self._streams, values)
+        job = await self._connection.ask_for(api.Job, "POST", f"{job_path(self.id)}/retry", headers=headers)
+        return RemoteJob(self._connection, self._streams, job)
 
-    def _note(self, values: Mapping[str, Any]) -> JobRecord:
-        try:
-            self._record = _record_of(values)
-        except (KeyError, TypeError, ValueError, AttributeError):
-            raise self._connection.foreign(json.dumps(values)) from None
-        self._values = values
+    def _note(self, job: api.Job) -> JobRecord:
+        self._job, self._record = job, api.record_of(job)
         return self._record
 
     async def _done(self) -> JobRecord:
@@ -233,25 +230,26 @@ class RemoteJob:
 
         """
         patience, tag = self._connection.patience(), ""
-        while True:
+
+        async def attempt() -> None:
+            nonlocal tag
+            # Not decompressed: a range counts the bytes as they are sent.
             headers = {"accept-encoding": "identity"}
             if sink.size and tag:
                 headers |= {"range": f"bytes={sink.size}-", "if-range": tag}
-            try:
-                async with AsyncExitStack() as stack:
-                    path = f"{job_path(self.id)}/{part}"
-                    response = await self._connection.open(stack, "GET", path, headers=headers)
-                    if response.status_code != PARTIAL:
-                        sink.restart()
-                    tag = response.headers.get("etag", "")
-                    async with Chunks(response, self._connection) as chunks:
-                        async for chunk in chunks:
-                            await sink.write(chunk)
-                            patience.note_progress()
-                await sink.flush()
-                break
-            except TransientError as failure:
-                await patience.wait(failure)
+            async with AsyncExitStack() as stack:
+                path = f"{job_path(self.id)}/{part}"
+                response = await self._connection.open(stack, "GET", path, headers=headers)
+                if response.status_code != PARTIAL:
+                    sink.restart()
+                tag = response.headers.get("etag", "")
+                async with Parts(response.aiter_raw(), self._connection) as chunks:
+                    async for chunk in chunks:
+                        await sink.write(chunk)
+                        patience.note_progress()
+            await sink.flush()
+
+        await patience.repeat(attempt)
         if sink.digest != digest:
             raise ServiceError(f"the {part} of job {self.id} was damaged on its way; read it again")
 
@@ -345,14 +343,9 @@ class RemoteJobs:
 
     async def _next_page(self) -> list[RemoteJob]:
         query = self._query if self._before is None else [*self._query, ("before", self._before)]
-        values = await self._connection.ask_json("GET", "/v1/jobs", query)
-        try:
-            jobs = [RemoteJob(self._connection, self._streams, item) for item in values["jobs"]]
-            self._before = values["next"]
-        except (KeyError, TypeError):
-            raise self._connection.foreign(json.dumps(values)) from None
-        self._is_last = self._before is None
-        return jobs
+        page = await self._connection.ask_for(api.JobPage, "GET", "/v1/jobs", query)
+        self._before, self._is_last = page.next, page.next is None
+        return [RemoteJob(self._connection, self._streams, job) for job in page.jobs]
 
 
 class RemoteEvents:
@@ -373,10 +366,8 @@ class RemoteEvents:
         self._streams = streams
         self._id = job_id
         self._after = after
-        self._events: deque[JobEvent] = deque()
-        self._parser = SseParser()
         self._stack: AsyncExitStack | None = None
-        self._chunks: Chunks | None = None
+        self._events: Parts[ServerSentEvent] | None = None
         self._patience: Patience | None = None
         self._is_over = False
 
@@ -398,126 +389,71 @@ class RemoteEvents:
             UnknownJobError: if the job was removed.
 
         """
-        while not self._events:
-            if self._is_over:
-                await self.aclose()
-                raise StopAsyncIteration
-            try:
-                await self._receive()
-            except BaseException:
-                await self.aclose()
-                raise
-        event = self._events.popleft()
+        if self._patience is None:
+            self._patience = self._connection.patience()
+        try:
+            event = None if self._is_over else await self._patience.repeat(self._receive)
+        except BaseException:
+            await self.aclose()
+            raise
+        if event is None:
+            await self.aclose()
+            raise StopAsyncIteration
+        self._patience.note_progress()
         self._after = event.id
+        self._is_over = event.kind == "state" and event.data.get("state") in ENDED
         return event
 
     async def aclose(self) -> None:
         """Close the connection."""
-        stack, self._stack, self._chunks = self._stack, None, None
+        stack, self._stack, self._events = self._stack, None, None
         self._streams.discard(self)
         if stack is not None:
             with anyio.CancelScope(shield=True):
                 await stack.aclose()
 
-    async def _receive(self) -> None:
-        """Receive events; connect first, if there is no connection."""
-        if self._patience is None:
-            self._patience = self._connection.patience()
-        try:
-            chunks = self._chunks or await self._connect()
-            if chunks is None:
-                self._is_over = True
-                return
-            data = b""
-            with anyio.move_on_after(SILENT_SECONDS):
-                data = await anext(chunks, b"")
-            if not data:
-                # A server that is stopped ends its streams, and its successor continues the job.
-                raise TransientError(ServerUnavailableError(f"{self._connection.url} has ended the stream of events"))
-            self._add(data)
-        except TransientError as failure:
-            await self.aclose()
-            await self._patience.wait(failure)
+    async def _receive(self) -> JobEvent | None:
+        """Return the next event, or None if there are no further ones; connect first, if there is no connection.
 
-    async def _connect(self) -> Chunks | None:
+        Raises:
+            TransientError: if the connection is lost.
+
+        """
+        try:
+            events = self._events or await self._connect()
+            if events is None:
+                return None
+            async for event in events:
+                # The first one has no data: it is the time after which a browser connects again.
+                if event.data:
+                    return self._read(event.data)
+        except TransientError:
+            await self.aclose()
+            raise
+        await self.aclose()
+        # A server that is stopped ends its streams, and its successor continues the job.
+        raise TransientError(ServerUnavailableError(f"{self._connection.url} has ended the stream of events"))
+
+    def _read(self, data: str) -> JobEvent:
+        try:
+            return JobEvent.from_json(msgspec.json.decode(data))
+        except (msgspec.DecodeError, ValueError, KeyError, TypeError, AttributeError):
+            raise self._connection.foreign(data) from None
+
+    async def _connect(self) -> Parts[ServerSentEvent] | None:
         """Open the stream; return None if there are no further events."""
         headers = {"accept": "text/event-stream", "accept-encoding": "identity"}
         if self._after:
             headers["last-event-id"] = str(self._after)
         self._streams.add(self)
-        self._parser = SseParser()
         async with AsyncExitStack() as stack:
+            # A stream without a sign of life is opened again.
             response = await self._connection.open(
                 stack, "GET", f"{job_path(self._id)}/events", headers=headers, silence=SILENT_SECONDS
             )
             if response.status_code == NO_CONTENT:
                 return None
-            self._chunks = await stack.enter_async_context(Chunks(response, self._connection))
+            parts = Parts(EventSource(response).aiter_sse(), self._connection)
+            self._events = await stack.enter_async_context(parts)
             self._stack = stack.pop_all()
-        return self._chunks
-
-    def _add(self, data: bytes) -> None:
-        """Add the events in the next bytes of the stream."""
-        try:
-            events = [JobEvent.from_json(json.loads(item.data)) for item in self._parser.feed(data)]
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise self._connection.foreign(data.decode("utf-8", "replace")) from None
-        for event in events:
-            self._events.append(event)
-            self._is_over = event.kind == "state" and event.data.get("state") in ENDED
-        if events:
-            assert self._patience is not None, "set before the connection"
-            self._patience.note_progress()
-
-
-def _record_of(values: Mapping[str, Any]) -> JobRecord:
-    """Return the record of a job from its values of JSON."""
-    options, model = values["options"], values["model"]
-    result: Mapping[str, Any] = values["result"] or {}
-    failure, summary = values["failure"], values["summary"]
-    return JobRecord(
-        id=str(values["id"]),
-        tenant=str(values["tenant"]),
-        name=str(values["name"]),
-        kind=str(values["kind"]),
-        result_kind=str(values["result_kind"]),
-        pipeline=str(values["pipeline"]),
-        options=JobOptions(
-            opt_level=options["opt_level"],
-            required_pass=options["required"],
-            disabled_pass=options["disabled"],
-            config=options["config"],
-            report=options["report"],
-            functions=options["functions"],
-            texts=options["texts"],
-        ),
-        priority=values["priority"],
-        deadline=values["deadline"],
-        key="",
-        model_digest=str(model["digest"]),
-        model_size=int(model["size"]),
-        created=float(values["created"]),
-        idempotency_key=values["idempotency_key"],
-        trace=values["trace"],
-        state=JobState(values["state"]),
-        attempts=values["attempts"],
-        started=values["started"],
-        finished=values["finished"],
-        result_size=result.get("size"),
-        result_digest=result.get("digest"),
-        reused=values["reused"],
-        failure=None if failure is None else failure_of(failure),
-        summary=None if summary is None else _summary_of(summary),
-    )
-
-
-def _summary_of(values: Mapping[str, Any]) -> JobSummary:
-    return JobSummary(
-        values["before"],
-        values["after"],
-        bool(values["changed"]),
-        {str(name): int(count) for name, count in values["changed_by"].items()},
-        {str(name): int(count) for name, count in values["cached"].items()},
-        float(values["seconds"]),
-        tuple(values["diagnostics"]),
-    )
+        return self._events

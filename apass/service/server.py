@@ -196,6 +196,7 @@ class _Uvicorn(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_started = on_started
+
     def capture_signals(self) -> Any:
         """Do nothing."""
         return nullcontext()

@@ -1,24 +1,20 @@
 """Real HTTP servers in the event loop of a test, and clients that misbehave."""
 
 import json
-import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, MutableMapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
+from contextlib import asynccontextmanager
 from importlib import import_module
 from typing import Any
 
 import anyio
 import httpx
-import uvicorn
 from anyio.abc import SocketStream
-from hypercorn.config import Config
-from sniffio import current_async_library
 
 from apass.service import Optimizer, create_app
 from apass.service.http.openapi import describe_api
 from tests.helpers.servers import http_server
 
-__all__ = ["RawClient", "check_answer", "client_of", "raw_client", "served", "serving", "until", "validate_event"]
+__all__ = ["RawClient", "check_answer", "client_of", "raw_client", "served", "until", "validate_event"]
 
 ASGIApp = Callable[
     [MutableMapping[str, Any], Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Awaitable[None]
@@ -26,54 +22,6 @@ ASGIApp = Callable[
 
 TIMEOUT = 30.0
 """Seconds after which a request of a test fails."""
-
-
-class _Uvicorn(uvicorn.Server):
-    """A uvicorn server that leaves the signals to pytest."""
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        """Do nothing."""
-        yield
-
-
-@asynccontextmanager
-async def serving(app: ASGIApp, server: str | None = None) -> AsyncGenerator[str]:
-    """Serve an application on a free port of this machine; yield its address.
-
-    Parameters:
-        app: the application.
-        server: `uvicorn`, which needs asyncio, or `hypercorn`; by default that of `apass serve`.
-
-    """
-    if server is None:
-        async with http_server(app) as address:
-            yield address
-        return
-    # The socket listens before the server runs: a client that is early waits.
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        async with anyio.create_task_group() as group:
-            if server == "uvicorn":
-                config = uvicorn.Config(app, log_level="critical", lifespan="on", timeout_graceful_shutdown=5)
-                instance = _Uvicorn(config)
-                group.start_soon(instance.serve, [listener])
-                yield address
-                instance.should_exit = True
-            else:
-                settings = Config()
-                settings.bind = [f"fd://{listener.detach()}"]
-                settings.errorlog = None
-                settings.graceful_timeout = 1
-                stop = anyio.Event()
-                serve: Any = import_module(f"hypercorn.{current_async_library()}").serve
-
-                async def run() -> None:
-                    await serve(app, settings, shutdown_trigger=stop.wait)
-
-                group.start_soon(run)
-                yield address
-                stop.set()
 
 
 @asynccontextmanager
@@ -97,11 +45,11 @@ async def served(
 
     Parameters:
         optimizer: the optimizer, which the application opens.
-        server: see `serving`.
+        server: see `http_server`.
         **options: those of `create_app`.
 
     """
-    async with serving(create_app(optimizer, **options), server) as address, client_of(address) as client:
+    async with http_server(create_app(optimizer, **options), server=server) as address, client_of(address) as client:
         yield client
 
 
@@ -117,9 +65,8 @@ async def check_answer(response: httpx.Response) -> None:
     if operation is None:
         assert response.status_code in (403, 404, 405)
         return
-    status = str(response.status_code)
-    assert status in operation["responses"], f"{response.request.method} {response.request.url}: status {status}"
-    schema = operation["responses"][status]["content"][content_type]["schema"]
+    answers, status = operation["responses"], str(response.status_code)
+    schema = answers.get(status, answers["default"])["content"][content_type]["schema"]
     validate(response.json(), schema, api)
 
 

@@ -5,8 +5,8 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from functools import partial
 from importlib import import_module
+from socket import socket
 from typing import Any
 
 import anyio
@@ -22,37 +22,42 @@ __all__ = ["FaultyProxy", "ServerProcess", "command", "http_server", "server_pro
 
 
 @asynccontextmanager
-async def http_server(app: AsgiApp, *, grace: float = 1.0) -> AsyncGenerator[str]:
+async def http_server(app: AsgiApp, *, grace: float = 1.0, server: str | None = None) -> AsyncGenerator[str]:
     """Serve an application in this event loop, and yield its URL.
 
-    On asyncio, it is the server of `apass serve`, and on trio Hypercorn.
+    Parameters:
+        app: the application.
+        grace: the seconds for requests that run.
+        server: `hypercorn`; by default the server of `apass serve`, which needs asyncio.
+
     """
     stop = anyio.Event()
-    run = _serve_with_hypercorn if current_async_library() == "trio" else _serve
+    is_hypercorn = server is not None or current_async_library() == "trio"
     with listen("127.0.0.1", 0) as sock:
         url = url_of(sock)
         async with anyio.create_task_group() as group:
-            await group.start(partial(run, app, sock, stop, grace))
+            # The socket listens already: a client that is early waits.
+            group.start_soon(_serve_with_hypercorn if is_hypercorn else _serve, app, sock, stop, grace)
             try:
                 yield url
             finally:
                 stop.set()
 
 
-async def _serve(app: AsgiApp, sock: Any, stop: anyio.Event, grace: float, *, task_status: Any) -> None:
-    await serve(app, sock, stop=stop, grace=grace, task_status=task_status)
+async def _serve(app: AsgiApp, sock: socket, stop: anyio.Event, grace: float) -> None:
+    await serve(app, sock, stop=stop, grace=grace)
 
 
-async def _serve_with_hypercorn(app: Any, sock: Any, stop: anyio.Event, grace: float, *, task_status: Any) -> None:
+async def _serve_with_hypercorn(app: AsgiApp, sock: socket, stop: anyio.Event, grace: float) -> None:
     config = Config()
     config.bind = [f"fd://{sock.detach()}"]
     config.errorlog = None
     config.graceful_timeout = grace
     # It notices that a client has left by the time of an idle connection.
     config.keep_alive_timeout = 1
-    # Trio need not be installed for the tests on asyncio.
-    hypercorn: Any = import_module("hypercorn.trio")
-    await hypercorn.serve(app, config, shutdown_trigger=stop.wait, task_status=task_status)
+    # Each of its modules needs its event loop.
+    module: Any = import_module(f"hypercorn.{current_async_library()}")
+    await module.serve(app, config, shutdown_trigger=stop.wait)
 
 
 class FaultyProxy:

@@ -1,7 +1,7 @@
 """`Client` with real servers, whose connections break."""
 
 import gc
-from collections.abc import AsyncGenerator, AsyncIterable, Mapping, MutableMapping
+from collections.abc import AsyncGenerator, AsyncIterable, Generator, Mapping, MutableMapping
 from contextlib import asynccontextmanager
 from itertools import product
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import httpx
 import pytest
+import stamina
 from anyio.lowlevel import checkpoint
 
 import apass
@@ -35,8 +36,6 @@ from apass.service import (
     create_app,
     new_token,
 )
-from apass.service.connection import BACKOFF
-from apass.service.sse import SseParser
 from tests.helpers.command_line import nodes_of, write_model
 from tests.helpers.folders import files
 from tests.helpers.rows import row
@@ -82,9 +81,10 @@ async def served(
 
 
 @pytest.fixture(autouse=True)
-def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick_retries() -> Generator[None]:
     """Let failed requests be repeated at once."""
-    monkeypatch.setattr("apass.service.connection.BACKOFF", type(BACKOFF)(initial=0.0, maximum=0.0, jitter=0.0))
+    with stamina.set_testing(True, attempts=10**9):
+        yield
 
 
 async def test_submitted_file_is_optimized(tmp_path: Path) -> None:
@@ -607,21 +607,3 @@ def test_other_at_sign_is_accepted(url: str) -> None:
 def test_invalid_token_is_rejected(token: str) -> None:
     with pytest.raises(InputError, match="the token must consist of printable ASCII characters"):
         Client("http://127.0.0.1:8000", token=token)
-
-
-def test_stream_of_events_is_parsed_in_any_parts() -> None:
-    stream = b"retry: 5\n\n: hello\r\n\r\nid: 1\nevent: a\ndata: x\ndata: \xc3\xbc\xe2\x80\xa8\r\n\ndata:y\r\rdata: z"
-    expected = [("a", "x\nü\u2028"), ("message", "y")]
-    for size in range(1, len(stream) + 1):
-        parser = SseParser()
-        parts = [stream[start : start + size] for start in range(0, len(stream), size)]
-        events = [(event.kind, event.data) for part in parts for event in parser.feed(part)]
-        assert events == expected, size
-
-
-def test_endless_event_is_rejected() -> None:
-    parser = SseParser()
-    for _ in range(15):
-        assert list(parser.feed(b"data: " + b"x" * (1 << 20))) == []
-    with pytest.raises(ValueError, match="a server-sent event has more than 16,777,216 bytes"):
-        list(parser.feed(b"x" * (1 << 21)))

@@ -24,7 +24,7 @@ from apass.service import dispatcher as dispatcher_module
 from apass.service import live_job as live_job_module
 from apass.service import optimizer as optimizer_module
 from tests.helpers.amounts import amount
-from tests.helpers.http_servers import serving
+from tests.helpers.servers import http_server
 from tests.service.models import model_of, number_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.network, pytest.mark.process, pytest.mark.slow]
@@ -202,7 +202,7 @@ async def test_every_accepted_job_ends_once(tmp_path: Path, monkeypatch: pytest.
         executor=ProcessExecutor(2),
         limits=Limits(queued=None, attempts=20, max_age=None),
     )
-    async with optimizer, serving(create_app(optimizer, upload_folder=tmp_path)) as url:
+    async with optimizer, http_server(create_app(optimizer, upload_folder=tmp_path)) as url:
         proof = Proof(url, random)
         async with anyio.create_task_group() as group:
             _start(group, proof, random)

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import UNSET
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -15,9 +16,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from apass.service.errors import OptimizerClosedError, ServiceError
 from apass.service.http.access_log import AccessLog
 from apass.service.http.auth import Authenticator
-from apass.service.http.catalogue import CatalogueHandlers
-from apass.service.http.health import HealthHandlers
-from apass.service.http.jobs import JobHandlers
+from apass.service.http.openapi import HANDLERS
+from apass.service.http.operations import operations_of
 from apass.service.http.page import StaticFile, page_files
 from apass.service.http.problems import problem_of, problem_of_bug, problem_of_http
 from apass.service.http.requests import Service
@@ -94,12 +94,13 @@ def create_app(
         upload_folder=upload_folder,
     )
     static: Mapping[str, StaticFile] = page_files() if page else {}
-    handlers: Mapping[str, Mapping[str, Handler]] = {
-        **_handlers(service),
-        **{path: {"GET": file.get} for path, file in static.items()},
-    }
+    handlers: dict[str, dict[str, Handler]] = {path: {"GET": file.get} for path, file in static.items()}
+    for kind in HANDLERS:
+        for declared, handle in operations_of(kind(service)):
+            handlers.setdefault(declared.path, {})[declared.method] = handle
     app = Starlette(
-        routes=[_route(path, methods) for path, methods in handlers.items()],
+        # One route for all methods of a path: a 405 answer lists them.
+        routes=[Route(path, _Endpoint(methods), methods=list(methods)) for path, methods in handlers.items()],
         lifespan=_lifespan(optimizer),
         exception_handlers={
             ServiceError: _answer_error(optimizer),
@@ -118,35 +119,6 @@ def create_app(
         open_paths=("/v1/openapi.json", *static),
     )
     return AccessLog(guard)
-
-
-def _handlers(service: Service) -> Mapping[str, Mapping[str, Handler]]:
-    """Return the handlers by path and method."""
-    jobs, catalogue, health = JobHandlers(service), CatalogueHandlers(service), HealthHandlers(service)
-    return {
-        "/v1/jobs": {"POST": jobs.submit, "GET": jobs.list_jobs},
-        "/v1/jobs/{id}": {"GET": jobs.find, "DELETE": jobs.delete},
-        "/v1/jobs/{id}/result": {"GET": jobs.result},
-        "/v1/jobs/{id}/model": {"GET": jobs.model},
-        "/v1/jobs/{id}/report": {"GET": jobs.report},
-        "/v1/jobs/{id}/events": {"GET": jobs.events},
-        "/v1/jobs/{id}/retry": {"POST": jobs.retry},
-        "/v1/events": {"GET": jobs.news},
-        "/v1/passes": {"GET": catalogue.passes},
-        "/v1/pipelines": {"GET": catalogue.pipelines},
-        "/v1/plan": {"POST": catalogue.plan},
-        "/v1/status": {"GET": health.status},
-        "/v1/openapi.json": {"GET": health.openapi},
-        "/metrics": {"GET": health.metrics},
-        "/healthz": {"GET": health.live},
-        "/readyz": {"GET": health.ready},
-    }
-
-
-def _route(path: str, handlers: Mapping[str, Handler]) -> Route:
-    """Return the route of a path, for all methods: a 405 answer lists them."""
-    endpoint = _Endpoint(handlers)
-    return Route(path, endpoint, methods=list(handlers))
 
 
 class _Endpoint:
@@ -185,8 +157,7 @@ def _answer_error(optimizer: Optimizer) -> Callable[[Request, Exception], Awaita
         assert isinstance(error, ServiceError), "the handler is registered for these errors"
         if isinstance(error, OptimizerClosedError) and not optimizer.is_open:
             error = OptimizerClosedError(NOT_OPEN)
-        job_id = request.path_params.get("id")
-        return problem_of(error) if job_id is None else problem_of(error, job=job_id)
+        return problem_of(error, job=request.path_params.get("id", UNSET))
 
     return answer
 

@@ -1,13 +1,12 @@
 """The handlers of `/v1/passes`, `/v1/pipelines` and `/v1/plan`."""
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import partial
 from inspect import cleandoc
 from pathlib import Path
 from re import split
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 import anyio
 from anyio.to_thread import run_sync
@@ -24,19 +23,18 @@ from apass.passes.descriptions import describe_pass
 from apass.passes.registry import pass_documentation
 from apass.pipelines.parser import parse_pipeline
 from apass.pipelines.plan import plan
+from apass.service import api
 from apass.service.errors import InvalidJobError
-from apass.service.http.auth import TokenScope
+from apass.service.http.operations import operation
+from apass.service.http.parameters import decode_object, read_object
 from apass.service.http.problems import BadRequestError, InvalidParameterError, UnsupportedMediaTypeError
-from apass.service.http.records import json_response
-from apass.service.http.requests import MAX_JSON, Service, job_options, parameters_of, require
-from apass.service.http.uploads import BodyReader, read_body
+from apass.service.http.requests import Service, job_options, json_response
+from apass.service.http.uploads import BodyReader
 
 __all__ = ["CatalogueHandlers", "allowed_names"]
 
-T = TypeVar("T")
-
-PLAN_KEYS: Final = ("pipeline", "suffix", "opt_level", "required", "disabled", "config")
-"""The members of the body of `POST /v1/plan`."""
+MAX_JSON: Final = 1 << 18
+"""Bytes of a body of JSON."""
 
 DEFAULT_DOC: Final = "The default pipeline of the IR of the model."
 
@@ -52,57 +50,57 @@ class CatalogueHandlers:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._optimizer = service.optimizer
-        self._passes: list[dict[str, Any]] | None = None
+        self._passes: api.Passes | None = None
         self._lock = anyio.Lock()
 
-    async def passes(self, request: Request) -> Response:
+    @operation("GET", "/v1/passes", api.Passes)
+    async def passes(self, request: Request, _: api.Nothing) -> Response:
         """Return the passes that pipelines contain or may contain."""
-        require(request, TokenScope.READ)
-        parameters_of(request)
         async with self._lock:
             if self._passes is None:
                 # Plug-ins are imported, which takes long. They do not change while the process runs.
                 self._passes = await run_sync(self._describe_passes)
-        return json_response({"passes": self._passes})
+        return json_response(self._passes)
 
-    async def pipelines(self, request: Request) -> Response:
+    @operation("GET", "/v1/pipelines", api.Pipelines)
+    async def pipelines(self, request: Request, _: api.Nothing) -> Response:
         """Return the named pipelines."""
-        require(request, TokenScope.READ)
-        parameters_of(request)
-        described = await run_sync(
-            lambda: [_describe(name, item) for name, item in self._optimizer.pipelines.named.items()]
-        )
-        return json_response({"pipelines": described, "allow": list(self._optimizer.pipelines.allow)})
+        pipelines = self._optimizer.pipelines
+        described = await run_sync(lambda: tuple(_describe(name, item) for name, item in pipelines.named.items()))
+        return json_response(api.Pipelines(described, tuple(pipelines.allow)))
 
-    async def plan(self, request: Request) -> Response:
+    @operation("POST", "/v1/plan", api.Plan, body=[api.PlanRequest])
+    async def plan(self, request: Request, _: api.Nothing) -> Response:
         """Return which passes of a pipeline run."""
-        require(request, TokenScope.READ)
-        parameters_of(request)
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise UnsupportedMediaTypeError("the body must be JSON; send Content-Type: application/json")
-        reader = BodyReader(request.receive, dict(request.headers), MAX_JSON, self._service.body_seconds)
-        values = _object(await read_body(reader))
+        reader = BodyReader(request, MAX_JSON, self._service.body_seconds)
+        body = b"".join([chunk async for chunk in reader])
+        try:
+            values = decode_object(body, "the body")
+        except InvalidParameterError as error:
+            raise BadRequestError(f'{error}; send for example {{"pipeline": "default"}}') from error
+        query = read_object(values, api.PlanRequest)
         options = job_options(
-            opt_level=_typed(values, "opt_level", int, 2),
-            required_pass=_names(values, "required"),
-            disabled_pass=_names(values, "disabled"),
-            config=_typed(values, "config", dict, {}),
+            opt_level=query.opt_level,
+            required_pass=query.required,
+            disabled_pass=query.disabled,
+            config=query.config,
         )
         context = self._optimizer.make_context(options)
         self._optimizer.check_open()
-        text, suffix = _typed(values, "pipeline", str, "default"), _typed(values, "suffix", str, "")
-        pipeline = (await self._optimizer.pipelines.find(text)).pass_
-        kind = f".{suffix.lower().removeprefix('.')}"
-        await self._optimizer.pipelines.check_options(text, kind, kind, options)
-        return json_response(await run_sync(partial(_plan, pipeline, suffix, context)))
+        pipeline = (await self._optimizer.pipelines.find(query.pipeline)).pass_
+        kind = f".{query.suffix.lower().removeprefix('.')}"
+        await self._optimizer.pipelines.check_options(query.pipeline, kind, kind, options)
+        return json_response(await run_sync(partial(_plan, pipeline, query.suffix, context)))
 
-    def _describe_passes(self) -> list[dict[str, Any]]:
+    def _describe_passes(self) -> api.Passes:
         """Return the descriptions of passes; runs in a thread."""
         allowed = set(allowed_names(self._optimizer.pipelines.allow))
         contained: dict[str, Pass[Any]] = {}
         for pipeline in self._optimizer.pipelines.named.values():
             contained |= _contained(pipeline)
-        described: list[dict[str, Any]] = []
+        described: list[Any] = []
         for name in sorted({*allowed, *contained}):
             try:
                 values = describe_pass(name)
@@ -116,7 +114,7 @@ class CatalogueHandlers:
                 option["allowed"] = name in allowed and (option["outside"] is None or own in allow)
             is_allowed = name in allowed and ("outside" not in values["contract"] or name in allow)
             described.append({**values, "allowed": is_allowed})
-        return described
+        return api.Passes(tuple(described))
 
 
 def allowed_names(allow: Iterable[str]) -> Iterator[str]:
@@ -179,7 +177,7 @@ def _unregistered(name: str, pass_: Pass[Any]) -> dict[str, Any]:
     }
 
 
-def _describe(name: str, pipeline: Pass[Any] | str) -> dict[str, Any]:
+def _describe(name: str, pipeline: Pass[Any] | str) -> api.Pipeline:
     """Return the description of a named pipeline; runs in a thread."""
     if not pipeline:
         return {"name": name, "text": "", "doc": DEFAULT_DOC, "passes": []}
@@ -188,7 +186,7 @@ def _describe(name: str, pipeline: Pass[Any] | str) -> dict[str, Any]:
     return {"name": name, "text": _text(pass_), "doc": doc, "passes": sorted(_contained(pass_))}
 
 
-def _plan(pipeline: Pass[Any] | None, suffix: str, context: PassContext) -> dict[str, Any]:
+def _plan(pipeline: Pass[Any] | None, suffix: str, context: PassContext) -> api.Plan:
     """Return the plan of a pipeline; runs in a thread."""
     try:
         if pipeline is None:
@@ -199,7 +197,7 @@ def _plan(pipeline: Pass[Any] | None, suffix: str, context: PassContext) -> dict
                     f"this is the default pipeline of an IR; add the suffix of a model, got {suffix!r}{near}"
                 )
             pipeline = parse_pipeline(format_of(Path(f"model{kind}")).default_pipeline)
-        return {"pipeline": _text(pipeline), "plan": plan(pipeline, context).as_json()}
+        return api.Plan(_text(pipeline), cast("api.PlannedPass", plan(pipeline, context).as_json()))
     except InvalidParameterError:
         raise
     except ApassError as error:
@@ -212,39 +210,3 @@ def _text(pass_: Pass[Any]) -> str | None:
         return str(pass_)
     except ApassError:
         return None
-
-
-def _object(data: bytes) -> Mapping[str, Any]:
-    """Return an object of JSON with the members of a plan.
-
-    Raises:
-        BadRequestError: if it is no object of JSON.
-        InvalidParameterError: if it has an unknown member.
-
-    """
-    try:
-        values: Any = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise BadRequestError(f"the body is no JSON: {error}") from error
-    if not isinstance(values, dict):
-        raise BadRequestError('the body must be an object of JSON, such as {"pipeline": "default"}')
-    members = cast("dict[str, Any]", values)
-    for name in members:
-        if name not in PLAN_KEYS:
-            near = did_you_mean(name, PLAN_KEYS, listing="members are ")
-            raise InvalidParameterError(f"there is no member {name[:100]!r}{near}")
-    return members
-
-
-def _typed(values: Mapping[str, Any], name: str, kind: type[T], default: T) -> T:
-    value = values.get(name, default)
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
-        raise InvalidParameterError(f"{name} must be of type {kind.__name__}, got {str(value)[:100]!r}")
-    return value
-
-
-def _names(values: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    items = _typed(values, name, list, [])
-    if not all(isinstance(item, str) for item in items):
-        raise InvalidParameterError(f"{name} must be a list of names of passes")
-    return tuple(items)

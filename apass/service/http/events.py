@@ -1,16 +1,15 @@
 """`EventStream`: server-sent events as an answer."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import anyio
+import msgspec
 from starlette.background import BackgroundTask
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from apass.service.http.records import job_json
-from apass.service.http.requests import Service, watch_client
+from apass.service.http.requests import Service, job_json, watch_client
 from apass.service.job import JobEvents
 from apass.service.job_news import JobNews
 from apass.service.jobs import JobEvent, JobRecord
@@ -28,7 +27,7 @@ RETRY: Final = 2_000
 SEND_SECONDS: Final = 60.0
 """Seconds after which a client that reads nothing is given up.
 
-On trio, hypercorn itself does not let a send be cancelled. The task then lasts as long as the connection.
+On trio, Hypercorn does not let a send be cancelled. The task then lasts as long as the connection.
 """
 
 LAST_SECONDS: Final = 1.0
@@ -41,10 +40,9 @@ def sse(kind: str, data: Mapping[str, Any], event_id: int | None = None) -> byte
     >>> sse("state", {"state": "done"}, 7)
     b'id: 7\nevent: state\ndata: {"state":"done"}\n\n'
     """
-    # JSON contains no line break, which would end the data.
-    text = json.dumps(data, separators=(",", ":"))
     head = "" if event_id is None else f"id: {event_id}\n"
-    return f"{head}event: {kind}\ndata: {text}\n\n".encode()
+    # JSON contains no line break, which would end the data.
+    return b"%sevent: %s\ndata: %s\n\n" % (head.encode(), kind.encode(), msgspec.json.encode(data))
 
 
 class EventSource(Protocol):

@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse, Response
 
 from apass.batch.formats import suffixes
 from apass.core.ir_plugin import file_suffix
+from apass.service import api
 from apass.service.errors import (
     InvalidJobError,
     JobCancelledError,
@@ -28,15 +29,16 @@ from apass.service.errors import (
 from apass.service.http.auth import TokenScope
 from apass.service.http.contents import blob_response, file_name
 from apass.service.http.events import EventStream, JobSource, NewsSource
-from apass.service.http.parameters import Parameters
-from apass.service.http.problems import BadRequestError, ForbiddenError, InvalidParameterError, problem_of
-from apass.service.http.records import job_json, json_response
+from apass.service.http.operations import operation
+from apass.service.http.parameters import decode_object, read_parameters
+from apass.service.http.problems import BadRequestError, ForbiddenError, problem_of
 from apass.service.http.requests import (
     Service,
     check_readable,
     identity_of,
+    job_json,
     job_options,
-    parameters_of,
+    json_response,
     require,
     root_of,
     wait_for,
@@ -49,34 +51,13 @@ from apass.service.jobs import JobRecord, JobState
 
 __all__ = ["JobHandlers"]
 
-SUBMIT_PARAMETERS: Final = (
-    "pipeline",
-    "name",
-    "suffix",
-    "to",
-    "priority",
-    "deadline",
-    "opt_level",
-    "required",
-    "disabled",
-    "config",
-    "report",
-    "functions",
-    "texts",
-    "wait",
-)
-"""The parameters of `POST /v1/jobs`."""
-
-MOST_JOBS: Final = 200
-"""The largest page of jobs."""
-
 STORE_SECONDS: Final = 10.0
 """Seconds for which a request waits until the end of a job is stored."""
 
-EVENT_KINDS: Final = ("state", "started", "finished", "failed", "waiting", "remark")
-"""The kinds of events that `GET /v1/events` can send."""
-
 _ID: Final = re.compile(r"[0-9a-f]{32}")
+_BLOB: Final = ("application/octet-stream",)
+_PARTS: Final = {206: _BLOB, 304: ()}
+_CONDITIONS: Final = ("If-None-Match", "Range")
 _TRACE: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
@@ -92,30 +73,36 @@ class JobHandlers:
         self._service = service
         self._optimizer = service.optimizer
 
-    async def submit(self, request: Request) -> Response:
+    @operation(
+        "POST",
+        "/v1/jobs",
+        api.Job,
+        "application/octet-stream",
+        query=api.Submission,
+        scope=TokenScope.SUBMIT,
+        more={202: [api.Job]},
+        body=["application/octet-stream", "application/onnx", "multipart/form-data"],
+        headers=["Idempotency-Key", "traceparent"],
+    )
+    async def submit(self, request: Request, query: api.Submission) -> Response:
         """Accept a job."""
-        identity = require(request, TokenScope.SUBMIT)
         # An invalid request is refused before its body is read.
         _check_answer(request)
-        query = parameters_of(request, *SUBMIT_PARAMETERS)
         self._optimizer.check_open()
         async with read_upload(
-            request.receive,
-            dict(request.headers),
+            request,
             limit=self._optimizer.limits.model_bytes,
             seconds=self._service.body_seconds,
             folder=self._service.folder,
         ) as upload:
-            parameters = query
             if upload.fields:
-                parameters = Parameters([*request.query_params.multi_items(), *upload.fields], SUBMIT_PARAMETERS)
-            seconds = parameters.seconds("wait")
-            job = await self._submit(request, identity.tenant, upload, parameters)
-        return await self._submitted(request, job, seconds)
+                query = read_parameters([*request.query_params.multi_items(), *upload.fields], api.Submission)
+            job = await self._submit(request, upload, query)
+        return await self._submitted(request, job, query.wait)
 
-    async def _submit(self, request: Request, tenant: str, upload: Upload, parameters: Parameters) -> Job[Any]:
-        name = clean_name(parameters.text("name") or "") or upload.file_name
-        kind = _suffix(parameters.text("suffix")) or upload.suffix or file_suffix(Path(name))
+    async def _submit(self, request: Request, upload: Upload, query: api.Submission) -> Job[Any]:
+        name = clean_name(query.name) or upload.file_name
+        kind = _suffix(query.suffix) or upload.suffix or file_suffix(Path(name))
         if not kind:
             known = ", ".join(await self._optimizer.formats.suffixes())
             raise InvalidJobError(
@@ -123,23 +110,23 @@ class JobHandlers:
                 f"of the model; suffixes are {known}"
             )
         options = job_options(
-            opt_level=parameters.integer("opt_level", 2, 0, 1000),
-            required_pass=parameters.words("required"),
-            disabled_pass=parameters.words("disabled"),
-            config=parameters.mapping("config"),
-            report=parameters.flag("report", default=True),
-            functions=parameters.flag("functions", default=False),
-            texts=parameters.flag("texts", default=False),
+            opt_level=query.opt_level,
+            required_pass=query.required,
+            disabled_pass=query.disabled,
+            config=decode_object(query.config, "config"),
+            report=query.report,
+            functions=query.functions,
+            texts=query.texts,
         )
         return await self._optimizer.submit(
             upload.model,
             kind=kind,
-            result_kind=_suffix(parameters.text("to")),
-            pipeline=parameters.text("pipeline") or "default",
+            result_kind=_suffix(query.to),
+            pipeline=query.pipeline or "default",
             name=name or f"model{kind}",
-            tenant=tenant,
-            priority=parameters.integer("priority", 0, -1000, 1000),
-            deadline=parameters.seconds("deadline", allows_zero=False),
+            tenant=identity_of(request).tenant,
+            priority=query.priority,
+            deadline=query.deadline,
             options=options,
             idempotency_key=_idempotency_key(request),
             wait=False,
@@ -164,79 +151,73 @@ class JobHandlers:
             return response
         return self._job(request, record, 200, headers)
 
-    async def list_jobs(self, request: Request) -> Response:
-        """Return a page of jobs."""
-        identity = require(request, TokenScope.READ)
-        parameters = parameters_of(request, "state", "q", "limit", "before", "tenant")
-        tenant = parameters.text("tenant")
-        if tenant is not None and identity.visible_tenant is not None and tenant != identity.tenant:
+    @operation("GET", "/v1/jobs", api.JobPage, query=api.ListedJobs)
+    async def list_jobs(self, request: Request, query: api.ListedJobs) -> Response:
+        """Return a page of jobs, the latest first."""
+        identity = identity_of(request)
+        if query.tenant is not None and identity.visible_tenant is not None and query.tenant != identity.tenant:
             raise ForbiddenError("the jobs of another tenant need a token with the scope admin; leave out tenant")
-        states = parameters.words("state")
-        unknown = sorted(set(states) - set(JobState))
-        if unknown:
-            raise InvalidParameterError(
-                f"there is no state {unknown[0][:100]!r}; expected one of {', '.join(JobState)}"
-            )
-        before = parameters.text("before")
-        if before is not None and not _ID.fullmatch(before):
-            raise InvalidParameterError(
-                f"before must be the id of a job, such as `next` of the page before, got {before[:100]!r}"
-            )
         check_readable(self._optimizer)
         page = await self._optimizer.list(
             JobQuery(
-                tenant=identity.visible_tenant if tenant is None else tenant,
-                states=frozenset(map(JobState, states)),
-                text=(parameters.text("q") or "")[:300],
-                before=before,
-                limit=parameters.integer("limit", 50, 1, MOST_JOBS),
+                tenant=identity.visible_tenant if query.tenant is None else query.tenant,
+                states=frozenset(query.state),
+                text=query.q[:300],
+                before=query.before,
+                limit=query.limit,
             )
         )
         root = root_of(request)
-        return json_response({"jobs": [job_json(record, root) for record in page.jobs], "next": page.next})
+        return json_response(api.JobPage(tuple(job_json(record, root) for record in page.jobs), page.next))
 
-    async def find(self, request: Request) -> Response:
+    @operation("GET", "/v1/jobs/{id}", api.Job, query=api.Wait)
+    async def find(self, request: Request, query: api.Wait) -> Response:
         """Return a job, after waiting for its end."""
-        job, seconds = await self._find(request, TokenScope.READ), parameters_of(request, "wait").seconds("wait")
-        return self._job(request, job.record if seconds is None else await self._wait(request, job, seconds))
+        _, record = await self._waited(request, query)
+        return self._job(request, record)
 
-    async def result(self, request: Request) -> Response:
-        """Return the bytes of a result."""
-        job, seconds = await self._find(request, TokenScope.READ), parameters_of(request, "wait").seconds("wait")
-        record = job.record if seconds is None else await self._wait(request, job, seconds)
+    @operation("GET", "/v1/jobs/{id}/result", *_BLOB, query=api.Wait, more=_PARTS, headers=_CONDITIONS)
+    async def result(self, request: Request, query: api.Wait) -> Response:
+        """Return the bytes of the result."""
+        job, record = await self._waited(request, query)
         try:
             return await self._result(request, await self._stored(request, job, record), job.recent_result)
         except JobFailedError as error:
             # This request is right; it conflicts with the state of the job.
             return problem_of(error, 409, job=job.id)
 
-    async def model(self, request: Request) -> Response:
-        """Return the bytes of a model."""
-        record = (await self._find(request, TokenScope.READ)).record
-        parameters_of(request)
+    @operation("GET", "/v1/jobs/{id}/model", *_BLOB, more=_PARTS, headers=_CONDITIONS)
+    async def model(self, request: Request, _: api.Nothing) -> Response:
+        """Return the bytes of the model."""
+        record = (await self._find(request)).record
         name = file_name(record.name, record.kind)
         return await blob_response(
             request, self._optimizer.store, record.model_digest, record.model_size, name=name, kind=record.kind
         )
 
-    async def report(self, request: Request) -> Response:
-        """Return the report, an HTML page."""
-        job, seconds = await self._find(request, TokenScope.READ), parameters_of(request, "wait").seconds("wait")
-        record = job.record if seconds is None else await self._wait(request, job, seconds)
-        record = await self._stored(request, job, record)
-        _check_ended(record)
+    @operation("GET", "/v1/jobs/{id}/report", "text/html", query=api.Wait)
+    async def report(self, request: Request, query: api.Wait) -> Response:
+        """Return the report as an HTML page."""
+        job, record = await self._waited(request, query)
+        _check_ended(await self._stored(request, job, record))
         # By the HTML standard, a page in a sandbox must not have the opener policy of other answers.
         headers = {"content-security-policy": REPORT_POLICY, "cross-origin-opener-policy": ""}
         return HTMLResponse(await job.report(), 200, headers)
 
-    async def events(self, request: Request) -> Response:
-        """Return the events of a job, as they happen."""
-        job = await self._find(request, TokenScope.READ)
-        parameters = parameters_of(request, "after")
+    @operation(
+        "GET",
+        "/v1/jobs/{id}/events",
+        "text/event-stream",
+        query=api.After,
+        more={204: []},
+        headers=["Last-Event-ID"],
+    )
+    async def events(self, request: Request, query: api.After) -> Response:
+        """Send the events of a job until its end."""
+        job = await self._find(request)
         last = request.headers.get("last-event-id", "").strip()
         # A browser that connects again has the first query and a newer header.
-        source = Parameters([("Last-Event-ID", last)], ["Last-Event-ID"]) if last else parameters
-        after = source.integer("Last-Event-ID" if last else "after", 0, 0, 2**63 - 1)
+        after = read_parameters([("after", last)], api.After).after if last else query.after
         events = job.events(after)
         if last and job.record.ended and await self._has_all(job, after):
             # A browser connects again after the end of a stream. This answer stops it.
@@ -249,23 +230,25 @@ class JobHandlers:
             return False
         return True
 
-    async def news(self, request: Request) -> Response:
-        """Return the events of all jobs of the tenant, as they happen."""
-        identity = require(request, TokenScope.READ)
-        kinds = parameters_of(request, "kinds").words("kinds") or ("state",)
-        unknown = sorted(set(kinds) - set(EVENT_KINDS))
-        if unknown:
-            raise InvalidParameterError(
-                f"there is no kind of events {unknown[0][:100]!r}; expected one of {', '.join(EVENT_KINDS)}"
-            )
+    @operation("GET", "/v1/events", "text/event-stream", query=api.Kinds)
+    async def news(self, request: Request, query: api.Kinds) -> Response:
+        """Send the events of all visible jobs, as they happen."""
         check_readable(self._optimizer)
-        news = self._optimizer.listen(kinds, tenant=identity.visible_tenant)
+        news = self._optimizer.listen(query.kinds or ("state",), tenant=identity_of(request).visible_tenant)
         return EventStream(self._service, NewsSource(news, root_of(request)))
 
-    async def delete(self, request: Request) -> Response:
+    @operation(
+        "DELETE",
+        "/v1/jobs/{id}",
+        api.Job,
+        query=api.Removal,
+        scope=TokenScope.SUBMIT,
+        more={202: [api.Job], 204: []},
+    )
+    async def delete(self, request: Request, query: api.Removal) -> Response:
         """Cancel a job, or remove one that has ended."""
-        job = await self._find(request, TokenScope.SUBMIT)
-        if parameters_of(request, "remove").flag("remove", default=False):
+        job = await self._find(request)
+        if query.remove:
             await self._optimizer.remove(job.id, tenant=job.record.tenant)
             return Response(None, 204)
         record: JobRecord | None = job.record
@@ -275,11 +258,20 @@ class JobHandlers:
         record = record or job.record
         return self._job(request, record, 200 if record.ended else 202)
 
-    async def retry(self, request: Request) -> Response:
+    @operation(
+        "POST",
+        "/v1/jobs/{id}/retry",
+        api.Job,
+        "application/octet-stream",
+        query=api.Wait,
+        scope=TokenScope.SUBMIT,
+        more={202: [api.Job]},
+        headers=["Idempotency-Key", "traceparent"],
+    )
+    async def retry(self, request: Request, query: api.Wait) -> Response:
         """Submit the model of a job again, with the same pipeline and options."""
-        job = await self._find(request, TokenScope.SUBMIT)
+        record = (await self._find(request)).record
         _check_answer(request)
-        record, seconds = job.record, parameters_of(request, "wait").seconds("wait")
         if record.kind not in suffixes():
             raise InvalidJobError(
                 f"job {record.id} has a module of the class {record.kind!r}, and not a file; submit it in the program"
@@ -300,7 +292,7 @@ class JobHandlers:
                 wait=False,
                 trace=_trace(request),
             )
-        return await self._submitted(request, again, seconds)
+        return await self._submitted(request, again, query.wait)
 
     def _job(
         self, request: Request, record: JobRecord, status: int = 200, headers: Mapping[str, str] | None = None
@@ -308,19 +300,23 @@ class JobHandlers:
         may_read = identity_of(request).permits(TokenScope.READ)
         return json_response(job_json(record, root_of(request), may_read=may_read), status, headers)
 
-    async def _find(self, request: Request, scope: TokenScope) -> Job[Any]:
+    async def _find(self, request: Request) -> Job[Any]:
         """Return the job in the path.
 
         Raises:
             UnknownJobError: if there is none that the sender may see.
 
         """
-        identity = require(request, scope)
         job_id = str(request.path_params["id"])
         check_readable(self._optimizer)
         if not _ID.fullmatch(job_id):
             raise UnknownJobError(f"there is no job {job_id[:100]!r}; it may have expired")
-        return await self._optimizer.find(job_id, tenant=identity.visible_tenant)
+        return await self._optimizer.find(job_id, tenant=identity_of(request).visible_tenant)
+
+    async def _waited(self, request: Request, query: api.Wait) -> tuple[Job[Any], JobRecord]:
+        """Return the job in the path and its record, after waiting for its end."""
+        job = await self._find(request)
+        return job, job.record if query.wait is None else await self._wait(request, job, query.wait)
 
     async def _wait(self, request: Request, job: Job[Any], seconds: float) -> JobRecord:
         """Wait for the end of a job; return its record."""
@@ -391,7 +387,7 @@ def _check_ended(record: JobRecord) -> None:
         raise NoResultError(f"job {record.id} is {record.state}; wait for its end, for example with ?wait=30")
 
 
-def _suffix(text: str | None) -> str | None:
+def _suffix(text: str) -> str | None:
     """Return a suffix with its dot."""
     return None if not text else f".{text.lower().removeprefix('.')}"
 

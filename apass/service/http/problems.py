@@ -1,15 +1,17 @@
 """Errors as `application/problem+json` (RFC 9457)."""
 
-import json
 from collections.abc import Mapping
 from http import HTTPStatus
 from math import ceil
-from typing import Any, Final
+from typing import Final
 
+import msgspec
+from msgspec import UNSET, UnsetType
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from apass.service import api
 from apass.service.errors import (
     JobFailedError,
     JobsUnavailableError,
@@ -17,7 +19,6 @@ from apass.service.errors import (
     QueueFullError,
     ServiceError,
 )
-from apass.service.http.records import failure_json
 
 __all__ = [
     "PROBLEM",
@@ -27,7 +28,6 @@ __all__ = [
     "SlowRequestError",
     "UnauthorizedError",
     "UnsupportedMediaTypeError",
-    "problem_json",
     "problem_of",
     "problem_of_bug",
     "problem_of_http",
@@ -96,38 +96,13 @@ class InvalidParameterError(ServiceError, ValueError):
     title = "a parameter is invalid"
 
 
-def problem_json(error: ServiceError, **more: Any) -> dict[str, Any]:
-    """Return an error as values of JSON.
-
-    Parameters:
-        error: the error.
-        **more: further members.
-
-    """
-    values: dict[str, Any] = {
-        "type": f"{TYPE}{type(error).__name__}",
-        "title": error.title,
-        "status": _status(error),
-        "detail": str(error),
-    }
-    notes = [str(note) for note in getattr(error, "__notes__", ())]
-    if isinstance(error, JobFailedError):
-        values["failure"] = failure_json(error.failure)
-    elif notes:
-        values["notes"] = notes
-    pause = _pause(error)
-    if pause is not None:
-        values["retry_after"] = pause
-    return values | more
-
-
-def problem_of(error: ServiceError, status: int | None = None, **more: Any) -> Response:
+def problem_of(error: ServiceError, status: int | None = None, job: str | UnsetType = UNSET) -> Response:
     """Return the answer for an error of the service.
 
     Parameters:
         error: the error.
         status: the HTTP status; by default that of the class.
-        **more: further members.
+        job: the id of the job that the request is about.
 
     """
     headers: dict[str, str] = {}
@@ -136,10 +111,19 @@ def problem_of(error: ServiceError, status: int | None = None, **more: Any) -> R
         headers["retry-after"] = str(ceil(pause))
     if isinstance(error, UnauthorizedError):
         headers["www-authenticate"] = error.challenge
-    values = problem_json(error, **more)
-    if status is not None:
-        values["status"] = status
-    return _response(values, values["status"], headers)
+    failure = error.failure if isinstance(error, JobFailedError) else None
+    problem = api.Problem(
+        type=f"{TYPE}{type(error).__name__}",
+        title=error.title,
+        status=_status(error) if status is None else status,
+        detail=str(error),
+        # The notes of a failure are a part of it.
+        notes=() if failure is not None else tuple(map(str, getattr(error, "__notes__", ()))),
+        failure=UNSET if failure is None else api.failure_of(failure),
+        job=job,
+        retry_after=UNSET if pause is None else pause,
+    )
+    return _response(problem, headers)
 
 
 def problem_of_http(request: Request, error: HTTPException) -> Response:
@@ -155,17 +139,15 @@ def problem_of_http(request: Request, error: HTTPException) -> Response:
     elif error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "")
         detail = f"the path {request.url.path!r} has no method {request.method}; it has {allowed}"
-    values: dict[str, Any] = {"type": "about:blank", "title": title, "status": error.status_code, "detail": detail}
-    if "id" in request.path_params:
-        values["job"] = request.path_params["id"]
-    return _response(values, error.status_code, dict(error.headers or {}))
+    job = request.path_params.get("id", UNSET)
+    problem = api.Problem(type="about:blank", title=title, status=error.status_code, detail=detail, job=job)
+    return _response(problem, error.headers or {})
 
 
 def problem_of_bug() -> Response:
     """Return the answer for an unexpected error, which the server logs."""
     detail = "the server has a bug; its log has the traceback"
-    values = {"type": "about:blank", "title": "internal server error", "status": 500, "detail": detail}
-    return _response(values, 500, {})
+    return _response(api.Problem(type="about:blank", title="internal server error", status=500, detail=detail), {})
 
 
 def _status(error: ServiceError) -> int:
@@ -179,5 +161,5 @@ def _pause(error: ServiceError) -> float | None:
     return PAUSES[_status(error)] if isinstance(error, JobsUnavailableError | OptimizerClosedError) else None
 
 
-def _response(values: Mapping[str, Any], status: int, headers: Mapping[str, str]) -> Response:
-    return Response(json.dumps(values, separators=(",", ":")), status, headers, PROBLEM)
+def _response(problem: api.Problem, headers: Mapping[str, str]) -> Response:
+    return Response(msgspec.json.encode(problem), problem.status, headers, PROBLEM)

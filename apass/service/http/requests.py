@@ -1,28 +1,32 @@
 """Parts of requests that several handlers use."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import anyio
+import msgspec
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 from starlette.types import Receive
 
+from apass.batch.formats import suffixes
+from apass.service import api
 from apass.service.errors import OptimizerClosedError
 from apass.service.http.auth import Identity, TokenScope
-from apass.service.http.parameters import Parameters
 from apass.service.http.problems import ForbiddenError, InvalidParameterError
 from apass.service.http.security import IDENTITY
-from apass.service.jobs import JobOptions
+from apass.service.jobs import JobOptions, JobRecord
 from apass.service.optimizer import Optimizer
 
 __all__ = [
     "Service",
     "check_readable",
     "identity_of",
+    "job_json",
     "job_options",
-    "parameters_of",
+    "json_response",
     "require",
     "root_of",
     "wait_for",
@@ -74,16 +78,6 @@ def require(request: Request, scope: TokenScope) -> Identity:
     return identity
 
 
-def parameters_of(request: Request, *known: str) -> Parameters:
-    """Return the parameters in the query of a request.
-
-    Raises:
-        InvalidParameterError: if there is one that is not known.
-
-    """
-    return Parameters(request.query_params.multi_items(), known)
-
-
 def check_readable(optimizer: Optimizer) -> None:
     """Raise OptimizerClosedError unless the optimizer is open; it may be draining."""
     if not optimizer.is_open:
@@ -106,6 +100,20 @@ def job_options(**values: Any) -> JobOptions:
 def root_of(request: Request) -> str:
     """Return the path below which the application is mounted."""
     return str(request.scope.get("root_path", "")).rstrip("/")
+
+
+def job_json(record: JobRecord, root: str, *, may_read: bool = True) -> api.Job:
+    """Return a job as the interface describes it; see `api.job_of`."""
+    files = suffixes()
+    has_model, has_result = record.kind in files, record.result_kind in files
+    return api.job_of(record, root, has_model=has_model, has_result=has_result, may_read=may_read)
+
+
+def json_response(
+    value: Any, status: int = 200, headers: Mapping[str, str] | None = None, media_type: str = "application/json"
+) -> Response:
+    """Return an answer with a value as JSON."""
+    return Response(msgspec.json.encode(value), status, headers, media_type)
 
 
 async def watch_client(receive: Receive) -> None:
@@ -152,7 +160,3 @@ async def wait_for(
     if has_left and result is None:
         raise ClientDisconnect
     return result
-
-
-MAX_JSON: Final = 1 << 18
-"""Bytes of a body of JSON."""

@@ -1,36 +1,34 @@
 """`read_upload`: reads the model of a request, into memory or a temporary file."""
 
-import os
 import tempfile
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, AsyncIterator, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 from errno import EDQUOT, ENOSPC
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import IO, Any, Final, Self
 
 import anyio
 from anyio.to_thread import run_sync
-from python_multipart.exceptions import FormParserError
-from python_multipart.multipart import MultipartParser, parse_options_header
-from starlette.requests import ClientDisconnect
-from starlette.types import Message, Receive
+from python_multipart.multipart import parse_options_header
+from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message
 
 from apass.batch.formats import suffixes
 from apass.service.errors import JobsUnavailableError, ModelTooLargeError
+from apass.service.http.parameters import LONGEST
 from apass.service.http.problems import BadRequestError, SlowRequestError, UnsupportedMediaTypeError
 from apass.util.printable import printable
 
-__all__ = ["BodyReader", "Upload", "clean_name", "media_type", "read_body", "read_upload", "suffix_of_type"]
+__all__ = ["BodyReader", "Upload", "clean_name", "media_type", "read_upload", "suffix_of_type"]
 
 IN_MEMORY: Final = 1 << 20
 """Bytes that are kept in memory; a larger body is written to a file."""
 
 SLOWEST: Final = 100_000.0
 """Bytes per second that a client must send on average, beyond the time that every body has."""
-
-FORM_BYTES: Final = 1 << 18
-"""Bytes of all fields of a form, besides the model."""
 
 FORM_FIELDS: Final = 100
 """The number of fields of a form."""
@@ -43,29 +41,27 @@ LONGEST_NAME: Final = 200
 
 _ALIASES: Final = {"llvm": "ll", "llvm-ir": "ll", "llvm-bitcode": "bc"}
 _TYPES: Final = {".onnx": "application/onnx", ".ll": "application/x-llvm", ".bc": "application/x-llvm-bitcode"}
-_PLAIN_ENCODINGS: Final = (b"", b"7bit", b"8bit", b"binary")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Upload:
     """The model of a request."""
 
     model: bytes | Path
     """Its bytes, or the temporary file that contains them."""
-    file_name: str = ""
+    file_name: str
     """The name of the file at the client, without its folders; empty if it is unknown."""
-    suffix: str | None = None
+    suffix: str | None
     """The suffix of the content type."""
-    fields: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    fields: list[tuple[str, str]]
     """The other fields of the form."""
 
 
 class BodyReader:
-    """Reads the body of a request, within a number of bytes and a time.
+    """The body of a request, within a number of bytes and a time, for `async for`.
 
     Parameters:
-        receive: the channel.
-        headers: the headers of the request, with names in lower case.
+        request: the request.
         limit: the number of bytes; None for no limit.
         seconds: the time that a body has, besides one second for each `SLOWEST` bytes.
 
@@ -75,23 +71,29 @@ class BodyReader:
 
     """
 
-    def __init__(self, receive: Receive, headers: Mapping[str, str], limit: int | None, seconds: float) -> None:
-        self._receive = receive
+    # No async generator: if a form is malformed, nothing would close it, about which trio warns.
+
+    def __init__(self, request: Request, limit: int | None, seconds: float) -> None:
+        self._receive = request.receive
         self._limit = limit
         self._seconds = seconds
         self._start = anyio.current_time()
         self._size = 0
         self._is_complete = False
-        if headers.get("content-encoding", "identity") != "identity":
+        encoding = request.headers.get("content-encoding", "identity")
+        if encoding != "identity":
             raise UnsupportedMediaTypeError(
-                f"the body is encoded with {headers['content-encoding']}; send it as it is, without Content-Encoding"
+                f"the body is encoded with {encoding}; send it as it is, without Content-Encoding"
             )
-        length = headers.get("content-length", "")
+        length = request.headers.get("content-length", "")
         if length.isascii() and length.isdecimal():
             self._check(int(length))
 
-    async def read(self) -> bytes:
-        """Return the next bytes; none at the end.
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        """Return the next bytes.
 
         Raises:
             ModelTooLargeError: if there are too many bytes.
@@ -117,32 +119,23 @@ class BodyReader:
             self._check(self._size)
             if data:
                 return data
-        return b""
+        raise StopAsyncIteration
 
     def _check(self, size: int) -> None:
         if self._limit is not None and size > self._limit:
             raise ModelTooLargeError(f"the body has more than {self._limit:,} bytes, which is the limit")
 
 
-async def read_body(reader: BodyReader) -> bytes:
-    """Return a whole body, which has a small limit."""
-    chunks: list[bytes] = []
-    while data := await reader.read():
-        chunks.append(data)
-    return b"".join(chunks)
-
-
 @asynccontextmanager
 async def read_upload(
-    receive: Receive, headers: Mapping[str, str], *, limit: int | None, seconds: float, folder: Path | None = None
+    request: Request, *, limit: int | None, seconds: float, folder: Path | None = None
 ) -> AsyncGenerator[Upload]:
     """Read the model of a request: its body, or the part `model` of a form.
 
     A temporary file is removed at the end of the block.
 
     Parameters:
-        receive: the channel of the request.
-        headers: its headers, with names in lower case.
+        request: the request.
         limit: the bytes of the model; None for no limit.
         seconds: the time for the body; see `BodyReader`.
         folder: where the temporary file is created; by default the folder of the system.
@@ -156,202 +149,110 @@ async def read_upload(
         ClientDisconnect: if the client has closed the connection.
 
     """
-    content_type, options = parse_options_header(headers.get("content-type", ""))
-    is_form = content_type == b"multipart/form-data"
-    whole = limit + FRAMING_BYTES if is_form and limit is not None else limit
-    reader = BodyReader(receive, headers, whole, seconds)
-    spool = _Spool(limit, folder)
+    content_type = parse_options_header(request.headers.get("content-type", ""))[0]
+    if content_type != b"multipart/form-data":
+        _, disposition = parse_options_header(request.headers.get("content-disposition", ""))
+        name, suffix = clean_name(_text(disposition.get(b"filename", b""))), suffix_of_type(_text(content_type))
+        async with _spooled(BodyReader(request, limit, seconds), folder) as model:
+            yield Upload(model, name, suffix, [])
+        return
+    reader: Any = BodyReader(request, None if limit is None else limit + FRAMING_BYTES, seconds)
+    parser = MultiPartParser(request.headers, reader, max_files=1, max_fields=FORM_FIELDS, max_part_size=LONGEST)
     try:
-        if is_form:
-            upload = await _read_form(reader, options.get(b"boundary", b""), spool)
-        else:
-            while data := await reader.read():
-                spool.write(data)
-                await spool.flush()
-            _, disposition = parse_options_header(headers.get("content-disposition", ""))
-            name = clean_name(_text(disposition.get(b"filename", b"")))
-            upload = Upload(b"", name, suffix_of_type(_text(content_type)))
-        upload.model = await spool.finish()
-        if not spool.size:
-            raise BadRequestError("the model has no bytes; send the contents of its file as the body of the request")
-        yield upload
+        with _writing():
+            form = await parser.parse()
+    except MultiPartException as error:
+        raise BadRequestError(f"the form cannot be parsed: {error.message}") from error
+    file = form.get("model")
+    try:
+        if not isinstance(file, UploadFile):
+            raise BadRequestError("the form has no file named 'model'; expected the bytes of the model there")
+        if limit is not None and (file.size or 0) > limit:
+            raise ModelTooLargeError(f"the model has more than {limit:,} bytes, which is the limit")
+        fields = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
+        suffix = suffix_of_type((file.content_type or "").partition(";")[0].strip())
+        async with _spooled(_Chunks(file), folder) as model:
+            yield Upload(model, clean_name(file.filename or ""), suffix, fields)
     finally:
-        await spool.discard()
+        with anyio.CancelScope(shield=True):
+            await form.close()
 
 
-class _Spool:
-    """The bytes of a model, in memory or in a file.
+class _Chunks:
+    """The bytes of a file of a form, for `async for`."""
 
-    Parameters:
-        limit: the number of bytes; None for no limit.
-        folder: where the file is created.
+    def __init__(self, file: UploadFile) -> None:
+        self._file = file
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if data := await self._file.read(IN_MEMORY):
+            return data
+        raise StopAsyncIteration
+
+
+@asynccontextmanager
+async def _spooled(chunks: AsyncIterator[bytes], folder: Path | None) -> AsyncGenerator[bytes | Path]:
+    """Yield the bytes of a model, or a temporary file that contains them if there are many.
+
+    Raises:
+        BadRequestError: if there are none.
+        JobsUnavailableError: if the file cannot be written.
 
     """
-
-    def __init__(self, limit: int | None, folder: Path | None) -> None:
-        self.size = 0
-        """The number of bytes."""
-        self._limit = limit
-        self._folder = folder
-        self._data = bytearray()
-        self._file: BinaryIO | None = None
-        self._path: Path | None = None
-
-    def write(self, data: bytes | memoryview) -> None:
-        """Add bytes.
-
-        Raises:
-            ModelTooLargeError: if there are too many.
-
-        """
-        self.size += len(data)
-        if self._limit is not None and self.size > self._limit:
-            raise ModelTooLargeError(f"the model has more than {self._limit:,} bytes, which is the limit")
-        self._data += data
-
-    async def flush(self) -> None:
-        """Write what is in memory to the file, if it is much."""
-        if len(self._data) > IN_MEMORY:
-            await self._write()
-
-    async def finish(self) -> bytes | Path:
-        """Return all bytes, or the file that contains them."""
-        if self._path is None:
-            return bytes(self._data)
-        await self._write()
-        return self._path
-
-    async def discard(self) -> None:
-        """Remove the file."""
-        if self._file is None:
-            return
-        with anyio.CancelScope(shield=True):
-            await run_sync(self._remove)
-
-    async def _write(self) -> None:
-        data, self._data = self._data, bytearray()
-        # A thread cannot be cancelled: the file must not be removed before it has ended.
-        with anyio.CancelScope(shield=True):
-            await run_sync(self._append, data)
-
-    def _append(self, data: bytearray) -> None:
-        try:
-            if self._file is None:
-                number, path = tempfile.mkstemp(".part", "apass-upload-", self._folder)
-                self._file, self._path = os.fdopen(number, "wb"), Path(path)
-            self._file.write(data)
-            self._file.flush()
-        except OSError as error:
-            is_full = error.errno in (ENOSPC, EDQUOT)
-            message = f"the model cannot be written to a temporary file: {error}"
-            raise JobsUnavailableError(message, is_full=is_full) from error
-
-    def _remove(self) -> None:
-        if self._file is not None:
-            with suppress(OSError):
-                self._file.close()
-        if self._path is not None:
-            self._path.unlink(missing_ok=True)
-
-
-async def _read_form(reader: BodyReader, boundary: bytes, spool: _Spool) -> Upload:
-    """Read a form whose part `model` goes to a file."""
-    if not boundary:
-        raise BadRequestError("the content type multipart/form-data has no boundary; let the HTTP library set it")
-    form = _Form(spool)
+    file: Any = None
+    data = bytearray()
     try:
-        parser = MultipartParser(boundary, form.callbacks())
-        while data := await reader.read():
-            parser.write(data)
-            await spool.flush()
-        parser.finalize()
-    except FormParserError as error:
-        raise BadRequestError(f"the form cannot be parsed: {error}") from error
-    if not form.has_ended:
-        raise BadRequestError("the form ends within a part; expected the closing boundary")
-    if not form.has_model:
-        raise BadRequestError("the form has no part named 'model'; expected the bytes of the model there")
-    return Upload(b"", form.file_name, form.suffix, form.fields)
+        async for chunk in chunks:
+            data += chunk
+            if len(data) > IN_MEMORY:
+                with _writing():
+                    file = file or _new_file(folder)
+                    await _append(file, data)
+                data = bytearray()
+        if file is not None:
+            with _writing():
+                await _append(file, data)
+        elif not data:
+            raise BadRequestError("the model has no bytes; send the contents of its file as the body of the request")
+        yield bytes(data) if file is None else Path(file.name)
+    finally:
+        if file is not None:
+            with anyio.CancelScope(shield=True):
+                await run_sync(_close, file)
 
 
-class _Form:
-    """Receives the parts of a form from the parser."""
+def _new_file(folder: Path | None) -> Any:
+    return tempfile.NamedTemporaryFile(prefix="apass-upload-", suffix=".part", dir=folder)
 
-    def __init__(self, spool: _Spool) -> None:
-        self.has_ended = False
-        self.has_model = False
-        self.file_name = ""
-        self.suffix: str | None = None
-        self.fields: list[tuple[str, str]] = []
-        self._spool = spool
-        self._headers: dict[bytes, bytes] = {}
-        self._name = b""
-        self._value = b""
-        self._part = ""
-        self._data = bytearray()
-        self._size = 0
 
-    def callbacks(self) -> Any:
-        """Return the callbacks of the parser."""
-        return {
-            "on_part_begin": self._begin,
-            "on_header_field": self._add_name,
-            "on_header_value": self._add_value,
-            "on_header_end": self._end_header,
-            "on_headers_finished": self._end_headers,
-            "on_part_data": self._add_data,
-            "on_part_end": self._end,
-            "on_end": self._finish,
-        }
+async def _append(file: IO[bytes], data: bytearray) -> None:
+    def write() -> None:
+        file.write(data)
+        file.flush()
 
-    def _begin(self) -> None:
-        self._headers, self._data = {}, bytearray()
-        self._name = self._value = b""
+    # A thread cannot be cancelled: the file must not be removed before it has ended.
+    with anyio.CancelScope(shield=True):
+        await run_sync(write)
 
-    def _add_name(self, data: bytes, start: int, end: int) -> None:
-        self._name += data[start:end]
 
-    def _add_value(self, data: bytes, start: int, end: int) -> None:
-        self._value += data[start:end]
+def _close(file: IO[bytes]) -> None:
+    # On a full disk, the buffer cannot be written.
+    with suppress(OSError):
+        file.close()
 
-    def _end_header(self) -> None:
-        self._headers[self._name.lower()] = self._value
-        self._name = self._value = b""
 
-    def _end_headers(self) -> None:
-        _, options = parse_options_header(self._headers.get(b"content-disposition", b""))
-        self._part = _text(options.get(b"name", b""))
-        if self._headers.get(b"content-transfer-encoding", b"").lower() not in _PLAIN_ENCODINGS:
-            raise BadRequestError("the form has a part with a transfer encoding; send the bytes as they are")
-        if self._part == "model":
-            if self.has_model:
-                raise BadRequestError("the form has two parts named 'model'; submit each model in its own request")
-            self.has_model = True
-            self.file_name = clean_name(_text(options.get(b"filename", b"")))
-            self.suffix = suffix_of_type(_text(parse_options_header(self._headers.get(b"content-type", b""))[0]))
-        elif b"filename" in options:
-            raise BadRequestError(f"the form has a file named {self._part[:100]!r}; expected the model in 'model'")
-        elif len(self.fields) == FORM_FIELDS:
-            raise BadRequestError(f"the form has more than {FORM_FIELDS} fields")
-
-    def _add_data(self, data: bytes, start: int, end: int) -> None:
-        if self._part == "model":
-            self._spool.write(memoryview(data)[start:end])
-            return
-        self._size += end - start
-        if self._size > FORM_BYTES:
-            raise BadRequestError(f"the fields of the form have more than {FORM_BYTES:,} bytes")
-        self._data += data[start:end]
-
-    def _end(self) -> None:
-        if self._part != "model":
-            try:
-                self.fields.append((self._part, self._data.decode()))
-            except UnicodeDecodeError as error:
-                raise BadRequestError(f"the field {self._part[:100]!r} is not in UTF-8: {error}") from error
-
-    def _finish(self) -> None:
-        self.has_ended = True
+@contextmanager
+def _writing() -> Generator[None]:
+    """Raise JobsUnavailableError if a temporary file cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        is_full = error.errno in (ENOSPC, EDQUOT)
+        message = f"the model cannot be written to a temporary file: {error}"
+        raise JobsUnavailableError(message, is_full=is_full) from error
 
 
 def clean_name(name: str) -> str:

@@ -18,7 +18,8 @@ from apass.service import (
 )
 from apass.service.http import health as health_module
 from apass.service.job_store import Blob
-from tests.helpers.http_servers import client_of, served, serving
+from tests.helpers.http_servers import client_of, served
+from tests.helpers.servers import http_server
 from tests.service.http.models import IDENTITY, RELU, Gate, Params
 
 pytestmark = [pytest.mark.anyio, pytest.mark.network]
@@ -170,8 +171,8 @@ async def test_two_applications_share_an_optimizer() -> None:
         secret, token = new_token("alice")
         local, remote = create_app(optimizer), create_app(optimizer, auth=Tokens([token]))
         async with (
-            serving(local) as first,
-            serving(remote) as second,
+            http_server(local) as first,
+            http_server(remote) as second,
             client_of(first) as one,
             client_of(second) as two,
         ):

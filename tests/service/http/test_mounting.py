@@ -17,7 +17,8 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 
 from apass.service import Optimizer, create_app
-from tests.helpers.http_servers import ASGIApp, client_of, served, serving
+from tests.helpers.http_servers import ASGIApp, client_of, served
+from tests.helpers.servers import http_server
 from tests.service.http.models import IDENTITY, Params
 
 pytestmark = [pytest.mark.anyio, pytest.mark.network]
@@ -34,7 +35,7 @@ def onnx_optimizer() -> Optimizer:
 
 async def check_mounted(app: Any, server: str | None = None) -> None:
     """Serve an application with the service at `/apass`, and its own page at `/own`."""
-    async with serving(app, server) as address, httpx.AsyncClient(base_url=address, timeout=30) as own:
+    async with http_server(app, server=server) as address, httpx.AsyncClient(base_url=address, timeout=30) as own:
         assert (await own.get("/own")).text == "own page"
         async with client_of(f"{address}/apass") as client:
             answer = await client.post("/v1/jobs", params=SUBMIT, content=IDENTITY)
@@ -71,10 +72,8 @@ async def own_page(_: Request) -> PlainTextResponse:
     return PlainTextResponse("own page")
 
 
-@pytest.mark.parametrize("server", ["uvicorn", "hypercorn"])
-async def test_application_is_served_by_itself(server: str) -> None:
-    if (server, current_async_library()) == ("uvicorn", "trio"):
-        pytest.skip("uvicorn needs asyncio")
+@pytest.mark.parametrize("server", [None, "hypercorn"])
+async def test_application_is_served_by_itself(server: str | None) -> None:
     optimizer = onnx_optimizer()
     async with served(optimizer, server=server) as client:
         assert (await client.post("/v1/jobs", params=SUBMIT, content=IDENTITY)).json()["state"] == "done"
@@ -89,10 +88,8 @@ async def test_open_optimizer_stays_open() -> None:
         assert optimizer.is_open
 
 
-@pytest.mark.parametrize("server", ["uvicorn", "hypercorn"])
-async def test_starlette_mounts_the_application(server: str) -> None:
-    if (server, current_async_library()) == ("uvicorn", "trio"):
-        pytest.skip("uvicorn needs asyncio")
+@pytest.mark.parametrize("server", [None, "hypercorn"])
+async def test_starlette_mounts_the_application(server: str | None) -> None:
     optimizer = onnx_optimizer()
     routes = [Route("/own", own_page), Mount("/apass", create_app(optimizer))]
     await check_mounted(Starlette(routes=routes, lifespan=opens(optimizer)), server)
@@ -178,7 +175,7 @@ def beside(service: ASGIApp, other: Any) -> Any:
 async def test_mounted_application_names_the_missing_lifespan() -> None:
     optimizer = onnx_optimizer()
     app = Starlette(routes=[Mount("/apass", create_app(optimizer))])
-    async with serving(app) as address, client_of(f"{address}/apass") as client:
+    async with http_server(app) as address, client_of(f"{address}/apass") as client:
         for answer in (
             await client.post("/v1/jobs", params=SUBMIT, content=IDENTITY),
             await client.get(f"/v1/jobs/{'0' * 32}"),
