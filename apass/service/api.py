@@ -1,13 +1,14 @@
 """The parameters and answers of the HTTP interface, as types that server and client share."""
 
 from collections.abc import Mapping
+from json import dumps
 from typing import Annotated, Any, Final, Literal, TypedDict
 
 from apass.errors import MissingExtraError
 from apass.service.jobs import JobFailure, JobOptions, JobRecord, JobState, JobSummary
 
 try:
-    from msgspec import UNSET, Meta, Struct, UnsetType, convert
+    from msgspec import UNSET, Meta, Struct, UnsetType, convert, json, to_builtins
     from msgspec.structs import asdict
 except ImportError as _error:
     raise MissingExtraError(f"the service over HTTP needs msgspec ({_error}): pip install 'apass[http]'") from _error
@@ -33,6 +34,7 @@ __all__ = [
     "Status",
     "Submission",
     "Wait",
+    "encode_json",
     "failure_of",
     "job_failure",
     "job_of",
@@ -345,6 +347,15 @@ class Health(Struct, frozen=True, omit_defaults=True):
 
     status: Literal["ok", "ready", "not ready"]
     reason: str = ""
+
+
+def encode_json(value: object) -> bytes:
+    """Return a value as JSON."""
+    try:
+        return json.encode(value)
+    except UnicodeEncodeError:
+        # A message may contain a part of a surrogate pair, such as that of the name of a file.
+        return dumps(to_builtins(value)).encode()
 
 
 def job_of(record: JobRecord, root: str, *, has_model: bool, has_result: bool, may_read: bool) -> Job:

@@ -27,9 +27,8 @@ from apass.util.version import __version__
 
 try:
     import httpx
-    import msgspec
     import stamina
-    from msgspec import UNSET
+    from msgspec import UNSET, MsgspecError, convert
 except ImportError as _error:
     raise MissingExtraError(
         f"the client of the service needs a library ({_error}): pip install 'apass[http]'"
@@ -324,7 +323,7 @@ class Connection:
             async with AsyncExitStack() as stack:
                 content: Body | None = None
                 if values is not None:
-                    data = msgspec.json.encode(values)
+                    data = api.encode_json(values)
                     content = Body([data], len(data))
                 elif body is not None:
                     content = await body(stack)
@@ -342,8 +341,8 @@ class Connection:
         """Send a request, and return the JSON in its answer as a type; see `ask`."""
         response = await self.ask(method, path, query, **options)
         try:
-            return msgspec.json.decode(response.content, type=kind)
-        except msgspec.MsgspecError:
+            return convert(response.json(), kind)
+        except (ValueError, MsgspecError):
             raise self.foreign(response.text) from None
 
     def foreign(self, text: str) -> ServiceError:
@@ -418,8 +417,8 @@ class Connection:
         status = response.status_code
         # Other frameworks also answer with a `detail` in JSON.
         if response.headers.get("content-type", "").partition(";")[0].strip() == PROBLEM:
-            with suppress(msgspec.MsgspecError):
-                return _error_of_problem(msgspec.json.decode(response.content, type=api.Problem), status)
+            with suppress(ValueError, MsgspecError):
+                return _error_of_problem(convert(response.json(), api.Problem), status)
         if status in PASSING:
             return ServerUnavailableError(f"the server {self.url} is unavailable: its proxy answers {status}")
         if response.is_redirect:

@@ -89,32 +89,8 @@ class JobOptions:
         """Return the options that differ from the defaults, as values of JSON."""
         return {name: _plain(value) for name, default in _DEFAULTS.items() if (value := getattr(self, name)) != default}
 
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """Return the options that `as_json` wrote, or a request contains.
 
-        Raises:
-            TypeError: if there is an unknown option, or a value has another type.
-            ValueError: if a value is out of range.
-
-        """
-        known = [item.name for item in fields(cls)]
-        unknown = sorted(set(values) - set(known))
-        if unknown:
-            raise TypeError(f"unknown option {unknown[0]!r}; options are {', '.join(known)}")
-        return cls(**values)
-
-
-# A record is written at each change of its job, so `asdict`, which copies all values deeply, would cost too much.
-def _values(value: Any, names: Iterable[str]) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in names}
-
-
-def _names(cls: type) -> tuple[str, ...]:
-    return tuple(item.name for item in fields(cls))
-
-
-_DEFAULTS: Final[Mapping[str, Any]] = _values(JobOptions(), _names(JobOptions))
+_DEFAULTS: Final[Mapping[str, Any]] = {item.name: getattr(JobOptions(), item.name) for item in fields(JobOptions)}
 
 
 def _plain(value: Any) -> Any:
@@ -230,14 +206,12 @@ class JobRecord:
         return replace(self, state=state, **changes)
 
     def to_json(self) -> str:
-        """Return the record as JSON text, for a store."""
-        values = _values(self, _RECORD)
-        values["options"] = self.options.as_json()
-        if self.failure is not None:
-            values["failure"] = _values(self.failure, _FAILURE)
-        if self.summary is not None:
-            values["summary"] = _values(self.summary, _SUMMARY)
-        return json.dumps(values, separators=(",", ":"))
+        """Return the record as JSON text, for a store on a disk."""
+        # Stores in memory do not need the library.
+        from msgspec import to_builtins
+
+        # `msgspec.json` cannot encode a part of a surrogate pair, which the name of a file may contain.
+        return json.dumps(to_builtins(self), separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -247,25 +221,13 @@ class JobRecord:
             ValueError: if the text is not that of a record.
 
         """
+        # Stores in memory do not need the library.
+        from msgspec import MsgspecError, convert
+
         try:
-            values: dict[str, Any] = json.loads(text)
-            failure, summary = values["failure"], values["summary"]
-            values["options"] = JobOptions.from_json(values["options"])
-            values["state"] = JobState(values["state"])
-            values["failure"] = None if failure is None else JobFailure(**_tuples(failure, "notes", "diagnostics"))
-            values["summary"] = None if summary is None else JobSummary(**_tuples(summary, "diagnostics"))
-            return cls(**values)
-        except (TypeError, KeyError, ValueError, AttributeError, RecursionError) as error:
-            raise ValueError(f"this is not the record of a job: {type(error).__name__}: {error}") from error
-
-
-_RECORD: Final = _names(JobRecord)
-_FAILURE: Final = _names(JobFailure)
-_SUMMARY: Final = _names(JobSummary)
-
-
-def _tuples(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {**values, **{name: tuple(values[name]) for name in names}}
+            return convert(json.loads(text), cls)
+        except (MsgspecError, ValueError, RecursionError) as error:
+            raise ValueError(f"this is not the record of a job: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)

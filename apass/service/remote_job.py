@@ -1,5 +1,6 @@
 """`RemoteJob`: a job of a server, with its result and its events."""
 
+import json
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from functools import partial
@@ -436,8 +437,8 @@ class RemoteEvents:
 
     def _read(self, data: str) -> JobEvent:
         try:
-            return JobEvent.from_json(msgspec.json.decode(data))
-        except (msgspec.DecodeError, ValueError, KeyError, TypeError, AttributeError):
+            return JobEvent.from_json(json.loads(data))
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise self._connection.foreign(data) from None
 
     async def _connect(self) -> Parts[ServerSentEvent] | None:

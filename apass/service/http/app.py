@@ -18,7 +18,7 @@ from apass.service.http.access_log import AccessLog
 from apass.service.http.auth import Authenticator
 from apass.service.http.openapi import HANDLERS
 from apass.service.http.operations import operations_of
-from apass.service.http.page import StaticFile, page_files
+from apass.service.http.page import page_routes
 from apass.service.http.problems import problem_of, problem_of_bug, problem_of_http
 from apass.service.http.requests import Service
 from apass.service.http.security import Guard
@@ -93,14 +93,16 @@ def create_app(
         heartbeat=heartbeat,
         upload_folder=upload_folder,
     )
-    static: Mapping[str, StaticFile] = page_files() if page else {}
-    handlers: dict[str, dict[str, Handler]] = {path: {"GET": file.get} for path, file in static.items()}
+    handlers: dict[str, dict[str, Handler]] = {}
     for kind in HANDLERS:
         for declared, handle in operations_of(kind(service)):
             handlers.setdefault(declared.path, {})[declared.method] = handle
     app = Starlette(
         # One route for all methods of a path: a 405 answer lists them.
-        routes=[Route(path, _Endpoint(methods), methods=list(methods)) for path, methods in handlers.items()],
+        routes=[
+            *(Route(path, _Endpoint(methods), methods=list(methods)) for path, methods in handlers.items()),
+            *(page_routes() if page else ()),
+        ],
         lifespan=_lifespan(optimizer),
         exception_handlers={
             ServiceError: _answer_error(optimizer),
@@ -116,7 +118,6 @@ def create_app(
         allow_remote=allow_remote,
         hosts=hosts,
         behind_proxy=behind_proxy,
-        open_paths=("/v1/openapi.json", *static),
     )
     return AccessLog(guard)
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import anyio
-import msgspec
 from starlette.background import BackgroundTask
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from apass.service.api import encode_json
 from apass.service.http.requests import Service, job_json, watch_client
 from apass.service.job import JobEvents
 from apass.service.job_news import JobNews
@@ -42,7 +42,7 @@ def sse(kind: str, data: Mapping[str, Any], event_id: int | None = None) -> byte
     """
     head = "" if event_id is None else f"id: {event_id}\n"
     # JSON contains no line break, which would end the data.
-    return b"%sevent: %s\ndata: %s\n\n" % (head.encode(), kind.encode(), msgspec.json.encode(data))
+    return b"%sevent: %s\ndata: %s\n\n" % (head.encode(), kind.encode(), encode_json(data))
 
 
 class EventSource(Protocol):

@@ -5,7 +5,6 @@ from http import HTTPStatus
 from math import ceil
 from typing import Final
 
-import msgspec
 from msgspec import UNSET, UnsetType
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -162,4 +161,4 @@ def _pause(error: ServiceError) -> float | None:
 
 
 def _response(problem: api.Problem, headers: Mapping[str, str]) -> Response:
-    return Response(msgspec.json.encode(problem), problem.status, headers, PROBLEM)
+    return Response(api.encode_json(problem), problem.status, headers, PROBLEM)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
-import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive
@@ -113,7 +112,7 @@ def json_response(
     value: Any, status: int = 200, headers: Mapping[str, str] | None = None, media_type: str = "application/json"
 ) -> Response:
     """Return an answer with a value as JSON."""
-    return Response(msgspec.json.encode(value), status, headers, media_type)
+    return Response(api.encode_json(value), status, headers, media_type)
 
 
 async def watch_client(receive: Receive) -> None:

@@ -30,6 +30,9 @@ SENDER: Final = "apass.sender"
 PUBLIC: Final = frozenset({"/healthz", "/readyz"})
 """The paths that need no token, and answer to every address and host: their clients are probes."""
 
+OPEN: Final = frozenset({"/", "/v1/openapi.json"})
+"""The paths that need no token, besides `/assets/`: their contents are the same for everybody."""
+
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 """The methods that change nothing."""
 
@@ -80,7 +83,6 @@ class Guard:
         hosts: the names of the server in the header `Host`; empty for any. Without authentication and `allow_remote`,
             the names of this machine are added.
         behind_proxy: whether the headers `X-Forwarded-*` of the peer are trusted.
-        open_paths: the paths of static files, which need no token.
 
     """
 
@@ -92,14 +94,12 @@ class Guard:
         allow_remote: bool,
         hosts: Collection[str],
         behind_proxy: bool,
-        open_paths: Collection[str] = (),
     ) -> None:
         self._app = app
         self._auth = auth
         self._is_local = auth is None and not allow_remote
         self._hosts = frozenset(host.lower() for host in hosts)
         self._behind_proxy = behind_proxy
-        self._open_paths = frozenset(open_paths)
         self._begins = Slots(BEGINNING)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -162,7 +162,7 @@ class Guard:
         # A token is sent on purpose. Anything else, such as an address or a cookie, a browser also sends for others.
         if "authorization" not in headers and scope["method"] not in SAFE and _is_foreign(headers, host):
             raise ForbiddenError("the request comes from another web site; send it from the server's own pages")
-        if path in self._open_paths:
+        if path in OPEN or path.startswith("/assets/"):
             return None
         if self._auth is None:
             return LOCAL
