@@ -1,15 +1,16 @@
 """The parameters and answers of the HTTP interface, as types that server and client share."""
 
 from collections.abc import Mapping
+from dataclasses import fields as dataclass_fields
 from json import dumps
-from typing import Annotated, Any, Final, Literal, TypedDict
+from typing import Annotated, Any, Final, Literal, TypedDict, cast
 
 from apass.errors import MissingExtraError
 from apass.service.jobs import JobFailure, JobOptions, JobRecord, JobState, JobSummary
 
 try:
     from msgspec import UNSET, Meta, Struct, UnsetType, convert, json, to_builtins
-    from msgspec.structs import asdict
+    from msgspec.structs import asdict, fields
 except ImportError as _error:
     raise MissingExtraError(f"the service over HTTP needs msgspec ({_error}): pip install 'apass[http]'") from _error
 
@@ -38,7 +39,9 @@ __all__ = [
     "failure_of",
     "job_failure",
     "job_of",
+    "query_of",
     "record_of",
+    "to_builtins",
 ]
 
 EventKind = Literal["state", "started", "finished", "failed", "waiting", "remark"]
@@ -358,6 +361,17 @@ def encode_json(value: object) -> bytes:
         return dumps(to_builtins(value)).encode()
 
 
+def query_of(parameters: Struct) -> list[tuple[str, str]]:
+    """Return parameters as texts, without those that have their defaults."""
+    query: list[tuple[str, str]] = []
+    for item in fields(parameters):
+        value = getattr(parameters, item.name)
+        if value != item.default:
+            text = ",".join(cast("tuple[str, ...]", value)) if isinstance(value, tuple) else str(value)
+            query.append((item.name, text.lower() if isinstance(value, bool) else text))
+    return query
+
+
 def job_of(record: JobRecord, root: str, *, has_model: bool, has_result: bool, may_read: bool) -> Job:
     """Return a job as the interface describes it.
 
@@ -415,22 +429,9 @@ def record_of(job: Job) -> JobRecord:
     )
 
 
-_SHARED: Final = (
-    "id",
-    "tenant",
-    "name",
-    "state",
-    "kind",
-    "result_kind",
-    "pipeline",
-    "priority",
-    "created",
-    "started",
-    "finished",
-    "deadline",
-    "attempts",
-    "reused",
-    "idempotency_key",
-    "trace",
-)
+_SHARED: Final = ({item.name for item in fields(Job)} & {item.name for item in dataclass_fields(JobRecord)}) - {
+    "options",
+    "summary",
+    "failure",
+}
 """The members that a job and its record share."""

@@ -1,6 +1,5 @@
 """`Client`: submits jobs to a server of `apass serve`, and follows them."""
 
-import json
 import os
 import ssl
 from collections.abc import Collection, Mapping, Sequence
@@ -149,7 +148,24 @@ class Client:
                 raise InvalidJobError(f"{what} must have printable ASCII characters only, got {header[:100]!r}")
         kind = (file_suffix(model) if isinstance(model, Path) else "") if kind is None else kind
         name = name or (model.name if isinstance(model, Path) else "")
-        query = _submit_query(pipeline, name, kind, result_kind, priority, deadline, options or JobOptions())
+        options = options or JobOptions()
+        query = api.query_of(
+            api.Submission(
+                pipeline=pipeline,
+                name=name,
+                suffix=kind,
+                to=result_kind or "",
+                priority=priority,
+                deadline=deadline,
+                opt_level=options.opt_level,
+                required=options.required_pass,
+                disabled=options.disabled_pass,
+                config=api.encode_json(options.config).decode(),
+                report=options.report,
+                functions=options.functions,
+                texts=options.texts,
+            )
+        )
         headers = {"idempotency-key": token_hex(16) if idempotency_key is None else idempotency_key}
         if trace is not None:
             headers["traceparent"] = trace
@@ -248,14 +264,9 @@ class Client:
         """
         check_type("options", options, JobOptions | None)
         options = options or JobOptions()
-        values = {
-            "pipeline": pipeline,
-            "suffix": kind,
-            "opt_level": options.opt_level,
-            "required": list(options.required_pass),
-            "disabled": list(options.disabled_pass),
-            "config": dict(options.config),
-        }
+        values = api.PlanRequest(
+            pipeline, kind, options.opt_level, options.required_pass, options.disabled_pass, options.config
+        )
         return await self._connection.ask_for(dict[str, Any], "POST", "/v1/plan", values=values)
 
     async def status(self) -> Mapping[str, Any]:
@@ -274,35 +285,6 @@ def _check_model(model: object) -> None:
     elif isinstance(model, bytearray | memoryview):
         advice = f"got a {kind}; write bytes(...)"
     raise TypeError(f"the model must be the bytes of a file or a Path; {advice}")
-
-
-def _submit_query(
-    pipeline: str,
-    name: str,
-    kind: str,
-    result_kind: str | None,
-    priority: int,
-    deadline: float | None,
-    options: JobOptions,
-) -> list[tuple[str, str]]:
-    """Return the parameters of a submission, without those that have their defaults."""
-    defaults = JobOptions()
-    items: list[tuple[str, str, object]] = [
-        ("pipeline", pipeline, "default"),
-        ("name", name, ""),
-        ("suffix", kind, ""),
-        ("to", result_kind or "", ""),
-        ("priority", str(priority), "0"),
-        ("deadline", "" if deadline is None else repr(float(deadline)), ""),
-        ("opt_level", str(options.opt_level), str(defaults.opt_level)),
-        ("required", ",".join(options.required_pass), ""),
-        ("disabled", ",".join(options.disabled_pass), ""),
-        ("config", json.dumps(dict(options.config)), "{}"),
-        ("report", str(options.report).lower(), "true"),
-        ("functions", str(options.functions).lower(), "false"),
-        ("texts", str(options.texts).lower(), "false"),
-    ]
-    return [(key, value) for key, value, default in items if value != default]
 
 
 def _form(query: Query, boundary: str) -> bytes:

@@ -28,6 +28,7 @@ from apass.util.version import __version__
 try:
     import httpx
     import stamina
+    from httpx_sse import EventSource
     from msgspec import UNSET, MsgspecError, convert
 except ImportError as _error:
     raise MissingExtraError(
@@ -403,6 +404,10 @@ class Connection:
         except httpx.TransportError as error:
             raise self.unavailable(error) from error
         return response
+
+    def events_in(self, response: httpx.Response) -> Parts[Any]:
+        """Return the server-sent events of an answer."""
+        return Parts(EventSource(response).aiter_sse(), self)
 
     def unavailable(self, error: Exception) -> TransientError:
         """Return the failure of a request without an answer."""

@@ -13,9 +13,7 @@ from typing import Any, BinaryIO, Final, Self
 from urllib.parse import quote
 
 import anyio
-import msgspec
 from anyio.to_thread import run_sync
-from httpx_sse import EventSource, ServerSentEvent
 
 from apass.service import api
 from apass.service.connection import Connection, Parts, Patience, Query, TransientError
@@ -79,7 +77,7 @@ class RemoteJob:
 
     def as_json(self) -> Mapping[str, Any]:
         """Return the job as the values of JSON that the server has sent."""
-        values: Mapping[str, Any] = msgspec.to_builtins(self._job)
+        values: Mapping[str, Any] = api.to_builtins(self._job)
         return values
 
     async def refresh(self) -> JobRecord:
@@ -368,7 +366,7 @@ class RemoteEvents:
         self._id = job_id
         self._after = after
         self._stack: AsyncExitStack | None = None
-        self._events: Parts[ServerSentEvent] | None = None
+        self._events: Parts[Any] | None = None
         self._patience: Patience | None = None
         self._is_over = False
 
@@ -441,7 +439,7 @@ class RemoteEvents:
         except (ValueError, KeyError, TypeError, AttributeError):
             raise self._connection.foreign(data) from None
 
-    async def _connect(self) -> Parts[ServerSentEvent] | None:
+    async def _connect(self) -> Parts[Any] | None:
         """Open the stream; return None if there are no further events."""
         headers = {"accept": "text/event-stream", "accept-encoding": "identity"}
         if self._after:
@@ -454,7 +452,6 @@ class RemoteEvents:
             )
             if response.status_code == NO_CONTENT:
                 return None
-            parts = Parts(EventSource(response).aiter_sse(), self._connection)
-            self._events = await stack.enter_async_context(parts)
+            self._events = await stack.enter_async_context(self._connection.events_in(response))
             self._stack = stack.pop_all()
         return self._events

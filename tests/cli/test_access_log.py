@@ -26,11 +26,11 @@ def lines_of(text: str) -> list[dict[str, Any]]:
 @pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.parametrize("is_file", [False, True])
-def test_each_request_is_a_line(tmp_path: Path, backend: str, is_file: bool) -> None:
+def test_each_request_is_a_line(tmp_path: Path, is_file: bool) -> None:
     tokens, log, model = tmp_path / "tokens", tmp_path / "new" / "log", write_model(tmp_path / "m.onnx")
     secret, token = new_token("alice")
     tokens.write_text(json.dumps(token.as_json()))
-    options = ("--memory", "--executor", "inline", "--backend", backend, "--token-file", tokens)
+    options = ("--memory", "--executor", "inline", "--token-file", tokens)
     with server_process(*options, "--access-log", log if is_file else "-") as server:
         result = apass("submit", model, "-o", tmp_path / "out.onnx", "--server", server.url, "--token", secret)
         assert result.exit_code == 0

@@ -17,7 +17,7 @@ from apass.service.errors import OptimizerClosedError, ServiceError
 from apass.service.http.access_log import AccessLog
 from apass.service.http.auth import Authenticator
 from apass.service.http.openapi import HANDLERS
-from apass.service.http.operations import operations_of
+from apass.service.http.operations import Handler, operations_of
 from apass.service.http.page import page_routes
 from apass.service.http.problems import problem_of, problem_of_bug, problem_of_http
 from apass.service.http.requests import Service
@@ -26,8 +26,6 @@ from apass.service.optimizer import Optimizer
 from apass.util.checks import check_methods, check_type, is_seconds
 
 __all__ = ["create_app"]
-
-Handler = Callable[[Request], Awaitable[Response]]
 
 NOT_OPEN: Final = (
     "the optimizer is not open. A mounted application has no lifespan: the application that mounts "
@@ -95,7 +93,7 @@ def create_app(
     )
     handlers: dict[str, dict[str, Handler]] = {}
     for kind in HANDLERS:
-        for declared, handle in operations_of(kind(service)):
+        for declared, _, handle in operations_of(kind(service)):
             handlers.setdefault(declared.path, {})[declared.method] = handle
     app = Starlette(
         # One route for all methods of a path: a 405 answer lists them.

@@ -25,11 +25,12 @@ from apass.pipelines.parser import parse_pipeline
 from apass.pipelines.plan import plan
 from apass.service import api
 from apass.service.errors import InvalidJobError
-from apass.service.http.operations import operation
+from apass.service.http.operations import Operation
 from apass.service.http.parameters import decode_object, read_object
 from apass.service.http.problems import BadRequestError, InvalidParameterError, UnsupportedMediaTypeError
-from apass.service.http.requests import Service, job_options, json_response
+from apass.service.http.requests import Service, json_response
 from apass.service.http.uploads import BodyReader
+from apass.service.jobs import JobOptions
 
 __all__ = ["CatalogueHandlers", "allowed_names"]
 
@@ -53,7 +54,7 @@ class CatalogueHandlers:
         self._passes: api.Passes | None = None
         self._lock = anyio.Lock()
 
-    @operation("GET", "/v1/passes", api.Passes)
+    @Operation("GET", "/v1/passes", [api.Passes])
     async def passes(self, request: Request, _: api.Nothing) -> Response:
         """Return the passes that pipelines contain or may contain."""
         async with self._lock:
@@ -62,14 +63,14 @@ class CatalogueHandlers:
                 self._passes = await run_sync(self._describe_passes)
         return json_response(self._passes)
 
-    @operation("GET", "/v1/pipelines", api.Pipelines)
+    @Operation("GET", "/v1/pipelines", [api.Pipelines])
     async def pipelines(self, request: Request, _: api.Nothing) -> Response:
         """Return the named pipelines."""
         pipelines = self._optimizer.pipelines
         described = await run_sync(lambda: tuple(_describe(name, item) for name, item in pipelines.named.items()))
         return json_response(api.Pipelines(described, tuple(pipelines.allow)))
 
-    @operation("POST", "/v1/plan", api.Plan, body=[api.PlanRequest])
+    @Operation("POST", "/v1/plan", [api.Plan], body=[api.PlanRequest])
     async def plan(self, request: Request, _: api.Nothing) -> Response:
         """Return which passes of a pipeline run."""
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
@@ -81,7 +82,7 @@ class CatalogueHandlers:
         except InvalidParameterError as error:
             raise BadRequestError(f'{error}; send for example {{"pipeline": "default"}}') from error
         query = read_object(values, api.PlanRequest)
-        options = job_options(
+        options = JobOptions(
             opt_level=query.opt_level,
             required_pass=query.required,
             disabled_pass=query.disabled,

@@ -15,7 +15,7 @@ from apass.core.config import list_configs
 from apass.service import api
 from apass.service.errors import JobsUnavailableError
 from apass.service.http.auth import TokenScope
-from apass.service.http.operations import operation
+from apass.service.http.operations import Operation
 from apass.service.http.requests import Service, check_readable, identity_of, json_response
 from apass.service.metrics import ServiceMetrics
 from apass.util.version import __version__
@@ -38,12 +38,12 @@ class HealthHandlers:
         self._service = service
         self._optimizer = service.optimizer
 
-    @operation("GET", "/healthz", api.Health, query=None, scope=None, needs_token=False)
+    @Operation("GET", "/healthz", [api.Health], query=None, scope=None, needs_token=False)
     async def live(self, request: Request, _: api.Nothing) -> Response:
         """Return whether the process and its event loop work."""
         return json_response(api.Health("ok"))
 
-    @operation("GET", "/readyz", api.Health, query=None, scope=None, needs_token=False, more={503: [api.Health]})
+    @Operation("GET", "/readyz", [api.Health], query=None, scope=None, needs_token=False, more={503: [api.Health]})
     async def ready(self, request: Request, _: api.Nothing) -> Response:
         """Return whether the server accepts jobs."""
         reason = await self._reason()
@@ -51,7 +51,7 @@ class HealthHandlers:
             return json_response(api.Health("ready"))
         return json_response(api.Health("not ready", reason), 503, {"retry-after": "5"})
 
-    @operation("GET", "/metrics", "text/plain", scope=TokenScope.METRICS)
+    @Operation("GET", "/metrics", ["text/plain"], scope=TokenScope.METRICS)
     async def metrics(self, request: Request, _: api.Nothing) -> Response:
         """Return the metrics for Prometheus, those of `ServiceMetrics`."""
         metrics = next((item for item in self._optimizer.observers if isinstance(item, ServiceMetrics)), None)
@@ -60,7 +60,7 @@ class HealthHandlers:
         return Response(metrics.render(), 200, media_type=CONTENT_TYPE_LATEST)
 
     # Every token may ask for its scopes. A program that only submits checks its token by this.
-    @operation("GET", "/v1/status", api.Status, scope=None)
+    @Operation("GET", "/v1/status", [api.Status], scope=None)
     async def status(self, request: Request, _: api.Nothing) -> Response:
         """Return what the server does and accepts."""
         identity, optimizer = identity_of(request), self._optimizer

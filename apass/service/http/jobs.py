@@ -29,7 +29,7 @@ from apass.service.errors import (
 from apass.service.http.auth import TokenScope
 from apass.service.http.contents import blob_response, file_name
 from apass.service.http.events import EventStream, JobSource, NewsSource
-from apass.service.http.operations import operation
+from apass.service.http.operations import Operation
 from apass.service.http.parameters import decode_object, read_parameters
 from apass.service.http.problems import BadRequestError, ForbiddenError, problem_of
 from apass.service.http.requests import (
@@ -37,7 +37,6 @@ from apass.service.http.requests import (
     check_readable,
     identity_of,
     job_json,
-    job_options,
     json_response,
     require,
     root_of,
@@ -47,7 +46,7 @@ from apass.service.http.security import REPORT_POLICY
 from apass.service.http.uploads import Upload, clean_name, read_upload
 from apass.service.job import Job
 from apass.service.job_store import CHUNK, JobQuery, missing_blob, read_blob, write_blob
-from apass.service.jobs import JobRecord, JobState
+from apass.service.jobs import JobOptions, JobRecord, JobState
 
 __all__ = ["JobHandlers"]
 
@@ -73,11 +72,10 @@ class JobHandlers:
         self._service = service
         self._optimizer = service.optimizer
 
-    @operation(
+    @Operation(
         "POST",
         "/v1/jobs",
-        api.Job,
-        "application/octet-stream",
+        [api.Job, "application/octet-stream"],
         query=api.Submission,
         scope=TokenScope.SUBMIT,
         more={202: [api.Job]},
@@ -109,7 +107,7 @@ class JobHandlers:
                 "the kind of the model is unknown; send the parameter suffix, the name of a file, or the content type "
                 f"of the model; suffixes are {known}"
             )
-        options = job_options(
+        options = JobOptions(
             opt_level=query.opt_level,
             required_pass=query.required,
             disabled_pass=query.disabled,
@@ -151,7 +149,7 @@ class JobHandlers:
             return response
         return self._job(request, record, 200, headers)
 
-    @operation("GET", "/v1/jobs", api.JobPage, query=api.ListedJobs)
+    @Operation("GET", "/v1/jobs", [api.JobPage], query=api.ListedJobs)
     async def list_jobs(self, request: Request, query: api.ListedJobs) -> Response:
         """Return a page of jobs, the latest first."""
         identity = identity_of(request)
@@ -170,13 +168,13 @@ class JobHandlers:
         root = root_of(request)
         return json_response(api.JobPage(tuple(job_json(record, root) for record in page.jobs), page.next))
 
-    @operation("GET", "/v1/jobs/{id}", api.Job, query=api.Wait)
+    @Operation("GET", "/v1/jobs/{id}", [api.Job], query=api.Wait)
     async def find(self, request: Request, query: api.Wait) -> Response:
         """Return a job, after waiting for its end."""
         _, record = await self._waited(request, query)
         return self._job(request, record)
 
-    @operation("GET", "/v1/jobs/{id}/result", *_BLOB, query=api.Wait, more=_PARTS, headers=_CONDITIONS)
+    @Operation("GET", "/v1/jobs/{id}/result", _BLOB, query=api.Wait, more=_PARTS, headers=_CONDITIONS)
     async def result(self, request: Request, query: api.Wait) -> Response:
         """Return the bytes of the result."""
         job, record = await self._waited(request, query)
@@ -186,7 +184,7 @@ class JobHandlers:
             # This request is right; it conflicts with the state of the job.
             return problem_of(error, 409, job=job.id)
 
-    @operation("GET", "/v1/jobs/{id}/model", *_BLOB, more=_PARTS, headers=_CONDITIONS)
+    @Operation("GET", "/v1/jobs/{id}/model", _BLOB, more=_PARTS, headers=_CONDITIONS)
     async def model(self, request: Request, _: api.Nothing) -> Response:
         """Return the bytes of the model."""
         record = (await self._find(request)).record
@@ -195,7 +193,7 @@ class JobHandlers:
             request, self._optimizer.store, record.model_digest, record.model_size, name=name, kind=record.kind
         )
 
-    @operation("GET", "/v1/jobs/{id}/report", "text/html", query=api.Wait)
+    @Operation("GET", "/v1/jobs/{id}/report", ["text/html"], query=api.Wait)
     async def report(self, request: Request, query: api.Wait) -> Response:
         """Return the report as an HTML page."""
         job, record = await self._waited(request, query)
@@ -204,10 +202,10 @@ class JobHandlers:
         headers = {"content-security-policy": REPORT_POLICY, "cross-origin-opener-policy": ""}
         return HTMLResponse(await job.report(), 200, headers)
 
-    @operation(
+    @Operation(
         "GET",
         "/v1/jobs/{id}/events",
-        "text/event-stream",
+        ["text/event-stream"],
         query=api.After,
         more={204: []},
         headers=["Last-Event-ID"],
@@ -230,17 +228,17 @@ class JobHandlers:
             return False
         return True
 
-    @operation("GET", "/v1/events", "text/event-stream", query=api.Kinds)
+    @Operation("GET", "/v1/events", ["text/event-stream"], query=api.Kinds)
     async def news(self, request: Request, query: api.Kinds) -> Response:
         """Send the events of all visible jobs, as they happen."""
         check_readable(self._optimizer)
         news = self._optimizer.listen(query.kinds or ("state",), tenant=identity_of(request).visible_tenant)
         return EventStream(self._service, NewsSource(news, root_of(request)))
 
-    @operation(
+    @Operation(
         "DELETE",
         "/v1/jobs/{id}",
-        api.Job,
+        [api.Job],
         query=api.Removal,
         scope=TokenScope.SUBMIT,
         more={202: [api.Job], 204: []},
@@ -258,11 +256,10 @@ class JobHandlers:
         record = record or job.record
         return self._job(request, record, 200 if record.ended else 202)
 
-    @operation(
+    @Operation(
         "POST",
         "/v1/jobs/{id}/retry",
-        api.Job,
-        "application/octet-stream",
+        [api.Job, "application/octet-stream"],
         query=api.Wait,
         scope=TokenScope.SUBMIT,
         more={202: [api.Job]},

@@ -1,8 +1,9 @@
 """`describe_api`: the interface as OpenAPI 3.1, made from its operations and types."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
 from http import HTTPStatus
+from itertools import chain
 from typing import Any, Final
 
 from msgspec import Struct
@@ -14,7 +15,7 @@ from apass.service import api
 from apass.service.http.catalogue import CatalogueHandlers
 from apass.service.http.health import HealthHandlers
 from apass.service.http.jobs import JobHandlers
-from apass.service.http.operations import Operation, operation, operations_of
+from apass.service.http.operations import Contents, Operation, operations_of
 from apass.service.http.problems import PROBLEM
 from apass.service.http.requests import Service, json_response, root_of
 from apass.util.version import __version__
@@ -50,7 +51,7 @@ class DescriptionHandlers:
     def __init__(self, service: Service) -> None:
         self._service = service
 
-    @operation("GET", "/v1/openapi.json", "application/json", scope=None, needs_token=False)
+    @Operation("GET", "/v1/openapi.json", ["application/json"], scope=None, needs_token=False)
     async def openapi(self, request: Request, _: api.Nothing) -> Response:
         """Return this description."""
         return json_response(describe_api(root_of(request)))
@@ -72,12 +73,13 @@ def describe_api(root: str = "") -> Mapping[str, Any]:
 
 @cache
 def _description() -> Mapping[str, Any]:
-    operations = [declared for owner in HANDLERS for declared, _ in operations_of(owner)]
     paths: dict[str, dict[str, Any]] = {}
-    for item in operations:
-        paths.setdefault(item.path, {})[item.method.lower()] = _operation(item)
-    contents = {kind for item in operations for kinds in (*item.answers.values(), item.body) for kind in kinds}
-    kinds = {api.Event, api.Problem, *(kind for kind in contents if not isinstance(kind, str))}
+    kinds: set[type[Any]] = {api.Event, api.Problem}
+    for owner in HANDLERS:
+        for declared, method, _ in operations_of(owner):
+            paths.setdefault(declared.path, {})[declared.method.lower()] = _described(declared, method)
+            contents = chain(declared.answer, declared.body, *declared.more.values())
+            kinds.update(kind for kind in contents if not isinstance(kind, str))
     _, schemas = schema_components(sorted(kinds, key=lambda kind: kind.__name__), ref_template=_REFERENCE)
     return {
         "openapi": "3.1.0",
@@ -92,19 +94,17 @@ def _description() -> Mapping[str, Any]:
     }
 
 
-def _operation(declared: Operation) -> Mapping[str, Any]:
+def _described(declared: Operation, method: Any) -> Mapping[str, Any]:
     """Return the description of an operation."""
     answers: dict[str, Any] = {
         str(status): {"description": HTTPStatus(status).phrase, **_contents(kinds, declared)}
-        for status, kinds in declared.answers.items()
+        for status, kinds in {200: declared.answer, **declared.more}.items()
     }
-    answers["default"] = {
-        "description": "An error.",
-        "content": {PROBLEM: {"schema": {"$ref": _REFERENCE.format(name="Problem")}}},
-    }
+    problem = {"schema": {"$ref": _REFERENCE.format(name="Problem")}}
+    answers["default"] = {"description": "An error.", "content": {PROBLEM: problem}}
     return {
-        "operationId": declared.handler.__name__,
-        "summary": (declared.handler.__doc__ or "").partition("\n")[0],
+        "operationId": method.__name__,
+        "summary": method.__doc__.partition("\n")[0],
         "parameters": list(_parameters(declared)),
         "responses": answers,
         **({} if declared.needs_token else {"security": []}),
@@ -129,13 +129,11 @@ def _properties(kind: type[Struct] | None) -> dict[str, dict[str, Any]]:
     """Return the schemas of the members of a type."""
     if kind is None:
         return {}
-    properties: dict[str, dict[str, Any]] = schema_components([kind], ref_template=_REFERENCE)[1][kind.__name__][
-        "properties"
-    ]
-    return properties
+    schemas: Any = schema_components([kind], ref_template=_REFERENCE)[1]
+    return dict(schemas[kind.__name__]["properties"])
 
 
-def _contents(kinds: Sequence[type[Any] | str], declared: Operation) -> Mapping[str, Any]:
+def _contents(kinds: Contents, declared: Operation) -> Mapping[str, Any]:
     """Return the contents of a body or an answer."""
     contents: dict[str, Any] = {}
     for kind in kinds:

@@ -1,7 +1,7 @@
-"""`operation`: declares what a handler of the interface accepts and answers."""
+"""`Operation`: declares what a handler of the interface accepts and answers."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
@@ -14,35 +14,48 @@ from apass.service.http.auth import TokenScope
 from apass.service.http.parameters import read_parameters
 from apass.service.http.requests import require
 
-__all__ = ["Operation", "operation", "operations_of"]
+__all__ = ["Contents", "Handler", "Operation", "operations_of"]
 
-HandlerT = TypeVar("HandlerT", bound=Callable[..., Awaitable[Response]])
+Handler = Callable[[Request], Awaitable[Response]]
+
+MethodT = TypeVar("MethodT", bound=Callable[..., Awaitable[Response]])
+
+Contents = Sequence[type[Any] | str]
+"""What a body may be: types, as JSON, or content types."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Operation:
-    """What a handler accepts and answers."""
+    """What a handler accepts and answers; a decorator of its method.
+
+    The method is called with the request and its parameters.
+    """
 
     method: str
     """The HTTP method."""
     path: str
     """The path, in which `{id}` is the id of a job."""
-    handler: Callable[..., Awaitable[Response]]
-    """The method of a class of handlers, called with the request and its parameters."""
-    query: type[Struct] | None
-    """The parameters; None to accept any, and to ignore them."""
-    scope: TokenScope | None
+    answer: Contents
+    """The contents of the status 200."""
+    query: type[Struct] | None = Nothing
+    """The parameters; None to ignore them."""
+    scope: TokenScope | None = TokenScope.READ
     """What the token must permit."""
-    needs_token: bool
+    needs_token: bool = True
     """Whether there must be a token, if the server has authentication."""
-    answers: Mapping[int, Sequence[type[Any] | str]]
-    """The contents of each status of success: types of JSON, or content types."""
-    body: Sequence[type[Struct] | str]
-    """The contents of the body, in the same way."""
-    headers: Sequence[str]
+    more: Mapping[int, Contents] = field(default_factory=dict[int, Contents])
+    """The contents of further statuses."""
+    body: Contents = ()
+    """The contents of the body."""
+    headers: Sequence[str] = ()
     """The headers that have a meaning."""
 
-    async def handle(self, owner: object, request: Request) -> Response:
+    def __call__(self, method: MethodT) -> MethodT:
+        """Declare the operation of a method."""
+        method.__dict__["operation"] = self
+        return method
+
+    async def handle(self, method: Callable[..., Awaitable[Response]], owner: object, request: Request) -> Response:
         """Handle a request.
 
         Raises:
@@ -53,55 +66,15 @@ class Operation:
         if self.scope is not None:
             require(request, self.scope)
         query = Nothing() if self.query is None else read_parameters(request.query_params.multi_items(), self.query)
-        return await self.handler(owner, request, query)
+        return await method(owner, request, query)
 
 
-def operation(
-    method: str,
-    path: str,
-    *answers: type[Any] | str,
-    query: type[Struct] | None = Nothing,
-    scope: TokenScope | None = TokenScope.READ,
-    needs_token: bool = True,
-    more: Mapping[int, Sequence[type[Any] | str]] | None = None,
-    body: Sequence[type[Struct] | str] = (),
-    headers: Sequence[str] = (),
-) -> Callable[[HandlerT], HandlerT]:
-    """Declare the operation of a handler.
+def operations_of(owner: object) -> Iterator[tuple[Operation, Any, Handler]]:
+    """Iterate over the operations of an object or a class.
 
-    Parameters:
-        method: the HTTP method.
-        path: the path.
-        *answers: the contents of the status 200.
-        query: see `Operation`.
-        scope: see `Operation`.
-        needs_token: see `Operation`.
-        more: the contents of further statuses.
-        body: see `Operation`.
-        headers: see `Operation`.
-
+    Each has its method, and the function that handles its requests.
     """
-
-    def declare(handler: HandlerT) -> HandlerT:
-        handler.__dict__["operation"] = Operation(
-            method=method,
-            path=path,
-            handler=handler,
-            query=query,
-            scope=scope,
-            needs_token=needs_token,
-            answers={200: answers, **(more or {})},
-            body=body,
-            headers=headers,
-        )
-        return handler
-
-    return declare
-
-
-def operations_of(owner: object) -> Iterator[tuple[Operation, Callable[[Request], Awaitable[Response]]]]:
-    """Iterate over the operations of an object or a class, each with the function that handles its requests."""
     for item in vars(owner if isinstance(owner, type) else type(owner)).values():
         declared = getattr(item, "operation", None)
         if isinstance(declared, Operation):
-            yield declared, partial(declared.handle, owner)
+            yield declared, item, partial(declared.handle, item, owner)

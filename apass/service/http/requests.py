@@ -14,9 +14,9 @@ from apass.batch.formats import suffixes
 from apass.service import api
 from apass.service.errors import OptimizerClosedError
 from apass.service.http.auth import Identity, TokenScope
-from apass.service.http.problems import ForbiddenError, InvalidParameterError
+from apass.service.http.problems import ForbiddenError
 from apass.service.http.security import IDENTITY
-from apass.service.jobs import JobOptions, JobRecord
+from apass.service.jobs import JobRecord
 from apass.service.optimizer import Optimizer
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "check_readable",
     "identity_of",
     "job_json",
-    "job_options",
     "json_response",
     "require",
     "root_of",
@@ -81,19 +80,6 @@ def check_readable(optimizer: Optimizer) -> None:
     """Raise OptimizerClosedError unless the optimizer is open; it may be draining."""
     if not optimizer.is_open:
         raise OptimizerClosedError("the optimizer is not open")
-
-
-def job_options(**values: Any) -> JobOptions:
-    """Return the options of a job.
-
-    Raises:
-        InvalidParameterError: if a value is invalid.
-
-    """
-    try:
-        return JobOptions(**values)
-    except (TypeError, ValueError) as error:
-        raise InvalidParameterError(str(error)) from error
 
 
 def root_of(request: Request) -> str:

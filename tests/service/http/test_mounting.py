@@ -2,28 +2,22 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from importlib import import_module
 from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
 from litestar import Litestar, asgi, get
-from quart import Quart
-from sniffio import current_async_library
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 
 from apass.service import Optimizer, create_app
-from tests.helpers.http_servers import ASGIApp, client_of, served
+from tests.helpers.http_servers import client_of, served
 from tests.helpers.servers import http_server
 from tests.service.http.models import IDENTITY, Params
 
 pytestmark = [pytest.mark.anyio, pytest.mark.network]
-
-DJANGO: Any = import_module("django.conf")  # it has no types
 
 SUBMIT: Params = {"name": "net.onnx", "wait": 30}
 
@@ -95,14 +89,6 @@ async def test_starlette_mounts_the_application(server: str | None) -> None:
     await check_mounted(Starlette(routes=routes, lifespan=opens(optimizer)), server)
 
 
-async def test_fastapi_mounts_the_application() -> None:
-    optimizer = onnx_optimizer()
-    app = FastAPI(lifespan=opens(optimizer))
-    app.add_route("/own", own_page)
-    app.mount("/apass", create_app(optimizer))
-    await check_mounted(app)
-
-
 async def test_litestar_mounts_the_application() -> None:
     optimizer = onnx_optimizer()
 
@@ -112,64 +98,6 @@ async def test_litestar_mounts_the_application() -> None:
 
     service = asgi("/apass", is_mount=True, copy_scope=True)(create_app(optimizer))
     await check_mounted(Litestar([own, service], lifespan=[lambda _: optimizer], openapi_config=None))
-
-
-async def test_application_is_beside_quart() -> None:
-    if current_async_library() != "asyncio":
-        pytest.skip("Quart needs asyncio")
-    optimizer = onnx_optimizer()
-    quart = Quart(__name__)
-
-    async def own() -> str:
-        return "own page"
-
-    async def lifespan() -> AsyncGenerator[None]:
-        async with optimizer:
-            yield
-
-    quart.add_url_rule("/own", view_func=own)
-    quart.while_serving(lifespan)
-    within: Any = quart
-    within.asgi_app = beside(create_app(optimizer), quart.asgi_app)
-    await check_mounted(within)
-
-
-async def test_application_is_beside_django() -> None:
-    if current_async_library() != "asyncio":
-        pytest.skip("Django needs asyncio")
-    if not DJANGO.settings.configured:
-        DJANGO.settings.configure(ALLOWED_HOSTS=["*"], ROOT_URLCONF=__name__, SECRET_KEY="x" * 50)
-    optimizer = onnx_optimizer()
-    # Django has no lifespan.
-    routes = [
-        Mount("/apass", create_app(optimizer)),
-        Mount("/", import_module("django.core.asgi").get_asgi_application()),
-    ]
-    await check_mounted(Starlette(routes=routes, lifespan=opens(optimizer)))
-
-
-async def django_page(_: object) -> Any:
-    """Return the page of a Django application."""
-    return import_module("django.http").HttpResponse("own page")
-
-
-urlpatterns = [import_module("django.urls").path("own", django_page)]
-"""The name is Django's."""
-
-
-def beside(service: ASGIApp, other: Any) -> Any:
-    """Return an application with the service at `/apass`, and another one elsewhere."""
-    mounted = Mount("/apass", service)
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http" and scope["path"].startswith("/apass/"):
-            match, more = mounted.matches(scope)
-            assert match
-            await mounted.handle({**scope, **more}, receive, send)
-        else:
-            await other(scope, receive, send)
-
-    return app
 
 
 async def test_mounted_application_names_the_missing_lifespan() -> None:
