@@ -1,7 +1,7 @@
 """`Client` with real servers, whose connections break."""
 
 import gc
-from collections.abc import AsyncGenerator, AsyncIterable, Generator, Mapping, MutableMapping
+from collections.abc import AsyncGenerator, AsyncIterable, Generator, MutableMapping
 from contextlib import asynccontextmanager
 from itertools import product
 from pathlib import Path
@@ -502,108 +502,59 @@ async def test_closed_client_is_an_error() -> None:
         await client.status()
 
 
-@pytest.mark.parametrize("url", ["", "127.0.0.1:8000", "ftp://host/", "http://", "http://[::1"])
-def test_invalid_url_is_rejected(url: str) -> None:
-    with pytest.raises(InputError, match="is not the URL of a server"):
-        Client(url)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"url": 5}, "the url of a client must be a str, got int"),
-        ({"url": b"http://user:secret@host"}, "the url of a client must be a str, got bytes"),
-        ({"token": b"secret"}, "the token of a client must be a str, got bytes"),
-        ({"ssl_context": True}, r"the ssl_context must be of type SSLContext \| None, got True"),
-    ],
-)
-def test_client_rejects_values_of_other_types(options: Mapping[str, Any], message: str) -> None:
-    values: dict[str, Any] = {"url": "http://127.0.0.1:1", **options}
-    with pytest.raises(TypeError, match=f"^{message}$"):
-        Client(**values)
-
-
-async def test_submission_of_other_objects_says_what_to_pass() -> None:
-    rows: list[tuple[Any, str]] = [
-        ("m.onnx", "got the str 'm.onnx'; write Path(...) for a file"),
-        (bytearray(b"x"), "got a bytearray; write bytes(...)"),
-        (memoryview(b"x"), "got a memoryview; write bytes(...)"),
-        (5, "got an object of int; write it to a file, and pass the path"),
-        ({"f": 1}, "got an object of dict; write it to a file, and pass the path"),
+def test_invalid_client_is_rejected() -> None:
+    rows: list[tuple[dict[str, Any], type[Exception], str]] = [
+        *(
+            ({"url": url}, InputError, "is not the URL of a server")
+            for url in ("", "127.0.0.1:8", "ftp://h/", "http://[")
+        ),
+        *(
+            ({"url": f"{url}@host"}, InputError, "must not contain a user or a password, got one before @host")
+            for url in ("http://user:secret", "http://user:sec/secret", "ftp://user:secret", "user:secret")
+        ),
+        *(({"token": token}, InputError, "the token must consist of printable") for token in ("", "a b", "a\nb", "ü")),
+        ({"url": 5}, TypeError, "the url of a client must be a str, got int"),
+        ({"url": b"http://user:secret@host"}, TypeError, "the url of a client must be a str, got bytes"),
+        ({"token": b"secret"}, TypeError, "the token of a client must be a str, got bytes"),
+        ({"ssl_context": True}, TypeError, "the ssl_context must be of type SSLContext | None, got True"),
     ]
-    async with Client("http://127.0.0.1:1") as client:
-        for model, message in rows:
-            with row(message):
-                with pytest.raises(TypeError, match="the model must be the bytes of a file or a Path") as caught:
-                    await client.submit(model, kind=".onnx")
-                assert message in str(caught.value)
+    for options, kind, message in rows:
+        values: dict[str, Any] = {"url": "http://127.0.0.1:1", **options}
+        with row(options):
+            with pytest.raises(kind) as caught:
+                Client(**values)
+            assert (message in str(caught.value), "sec" in str(caught.value)) == (True, False)
 
 
-async def test_submission_checks_types_of_options() -> None:
-    rows: list[tuple[dict[str, Any], str]] = [
-        ({"options": {}}, r"the options must be of type JobOptions \| None, got {}"),
-        ({"kind": 3}, r"the kind must be of type str \| None, got 3"),
-        ({"result_kind": 3}, r"the result_kind must be of type str \| None, got 3"),
+async def test_invalid_calls_are_rejected_before_a_request() -> None:
+    submissions: list[tuple[dict[str, Any], str]] = [
+        ({"model": "m.onnx"}, "got the str 'm.onnx'; write Path(...) for a file"),
+        ({"model": bytearray(b"x")}, "got a bytearray; write bytes(...)"),
+        ({"model": memoryview(b"x")}, "got a memoryview; write bytes(...)"),
+        ({"model": {"f": 1}}, "got an object of dict; write it to a file, and pass the path"),
+        ({"options": {}}, "the options must be of type JobOptions | None, got {}"),
+        ({"kind": 3}, "the kind must be of type str | None, got 3"),
         ({"pipeline": None}, "the pipeline must be of type str, got None"),
-        ({"name": 3}, "the name must be of type str, got 3"),
         ({"priority": "1"}, "the priority must be of type int, got '1'"),
-        ({"deadline": "1"}, r"the deadline must be of type int \| float \| None, got '1'"),
-        ({"idempotency_key": 3}, r"the idempotency_key must be of type str \| None, got 3"),
-        ({"trace": 3}, r"the trace must be of type str \| None, got 3"),
+        ({"deadline": "1"}, "the deadline must be of type int | float | None, got '1'"),
+        *(
+            ({name: value}, f"{name} must have printable ASCII characters only")
+            for name, value in product(("idempotency_key", "trace"), ("ü", "a\r\nb"))
+        ),
     ]
+    other: Any = "failed"
     async with Client("http://127.0.0.1:1") as client:
-        for options, message in rows:
-            values: dict[str, Any] = {"kind": ".onnx", **options}
-            with row(message), pytest.raises(TypeError, match=f"^{message}$"):
-                await client.submit(b"x", **values)
-
-
-async def test_malformed_header_is_not_sent() -> None:
-    async with Client("http://127.0.0.1:1") as client:
-        for name, value in product(("idempotency_key", "trace"), ("ü", "a\r\nb")):
-            options: dict[str, Any] = {name: value}
-            message = f"^{name} must have printable ASCII characters only"
-            with row(f"{name} {value!a}"), pytest.raises(InvalidJobError, match=message):
-                await client.submit(b"x", kind=".onnx", **options)
-
-
-async def test_reading_jobs_checks_types() -> None:
-    values: Any = "failed"
-    number: Any = 3
-    async with Client("http://127.0.0.1:1") as client:
+        for values, message in submissions:
+            with row(values):
+                with pytest.raises((TypeError, InvalidJobError)) as caught:
+                    await client.submit(**{"model": b"x", "kind": ".onnx", **values})
+                assert message in str(caught.value)
         with pytest.raises(TypeError, match=r"^states must be a list of states, got 'failed'; write \['failed'\]$"):
-            client.jobs(states=values)
-        with pytest.raises(TypeError, match="the text must be of type str, got 3"):
-            client.jobs(text=number)
-        with pytest.raises(TypeError, match="the id of a job must be of type str, got 3"):
-            await client.find(number)
+            client.jobs(states=other)
         with pytest.raises(TypeError, match="the options must be of type JobOptions"):
-            await client.plan(options=values)
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://user:secret@host",
-        "http://user:secret@host:8000/apass",
-        "http://user:secret@host:port",
-        "http://user:sec/secret@host",
-        "ftp://user:secret@host",
-        "user:secret@host",
-    ],
-)
-def test_url_with_password_is_rejected_and_hidden(url: str) -> None:
-    with pytest.raises(InputError, match="must not contain a user or a password, got one before @host") as caught:
-        Client(url, token="t" * 40)
-    assert "sec" not in str(caught.value)
+            await client.plan(options=other)
 
 
 @pytest.mark.parametrize("url", ["unix:/tmp/a@b.sock", "http://127.0.0.1:8000/a%40b"])
 def test_other_at_sign_is_accepted(url: str) -> None:
     assert Client(url).url == url
-
-
-@pytest.mark.parametrize("token", ["", "a b", "a\nb", "ü"])
-def test_invalid_token_is_rejected(token: str) -> None:
-    with pytest.raises(InputError, match="the token must consist of printable ASCII characters"):
-        Client("http://127.0.0.1:8000", token=token)

@@ -1,9 +1,9 @@
 """A real server in a thread, and pages of it in a browser."""
 
-import socket
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any, Literal
@@ -11,7 +11,6 @@ from typing import Any, Literal
 import anyio
 import anyio.to_thread
 import onnx_ir as ir
-import uvicorn
 from anyio.from_thread import start_blocking_portal
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 from starlette.applications import Starlette
@@ -20,6 +19,7 @@ from starlette.routing import Mount
 import apass
 from apass import PassContext
 from apass.service import JobOptions, JobRecord, JobStore, Limits, MemoryJobStore, Optimizer, create_app
+from apass.service.server import listen, serve
 from tests.instruments.report.browsing import TIMEOUT
 from tests.service.http.models import IDENTITY, named
 
@@ -106,15 +106,6 @@ def scale(
     return keep
 
 
-class _Uvicorn(uvicorn.Server):
-    """A uvicorn server that leaves the signals to pytest."""
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        """Do nothing."""
-        yield
-
-
 @dataclass
 class LiveServer:
     """A server that can be stopped and started again on its port."""
@@ -142,21 +133,21 @@ class LiveServer:
         self.gates.opened.clear()
         with start_blocking_portal("asyncio") as portal, portal.wrap_async_context_manager(self._optimizer()) as own:
             self._portal, self._own = portal, own
-            listener = socket.create_server(("127.0.0.1", self.port))
-            self.port = listener.getsockname()[1]
             app: Any = create_app(own, **self.options)
             if self.mounted:
                 app = Starlette(routes=[Mount(self.mounted, app)])
-            server = _Uvicorn(uvicorn.Config(app, log_level="critical", lifespan="off"))
-            served = portal.start_task_soon(server.serve, [listener])
-            try:
-                yield
-            finally:
-                # The streams of events end then, and with them the connections that uvicorn waits for.
-                portal.call(own.drain)
-                server.should_exit = True
-                served.result()
-                self.gates.opened.set()
+            stop = portal.call(anyio.Event)
+            with listen("127.0.0.1", self.port) as sock:
+                self.port = sock.getsockname()[1]
+                served = portal.start_task_soon(partial(serve, app, sock, stop=stop))
+                try:
+                    yield
+                finally:
+                    # The streams of events end then, and with them the connections that the server waits for.
+                    portal.call(own.drain)
+                    portal.call(stop.set)
+                    served.result()
+                    self.gates.opened.set()
 
     def submit(self, name: str, pipeline: str = "simple") -> JobRecord:
         """Submit a job in the program.
