@@ -267,7 +267,13 @@ class Client:
         values = api.PlanRequest(
             pipeline, kind, options.opt_level, options.required_pass, options.disabled_pass, options.config
         )
-        return await self._connection.ask_for(dict[str, Any], "POST", "/v1/plan", values=values)
+        data = api.encode_json(values)
+
+        async def body(_: AsyncExitStack) -> Body:
+            return Body([data], len(data))
+
+        headers = {"content-type": "application/json"}
+        return await self._connection.ask_for(dict[str, Any], "POST", "/v1/plan", headers=headers, body=body)
 
     async def status(self) -> Mapping[str, Any]:
         """Return what the server does now."""

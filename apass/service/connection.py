@@ -89,6 +89,11 @@ class Patience:
         """Reset the time: some bytes were transferred."""
         self._end = anyio.current_time() + self._seconds
 
+    def note_loss(self, start: float) -> None:
+        """Reset the time if a connection that began at `start` has lasted longer: the server has worked until now."""
+        if anyio.current_time() - start > self._seconds:
+            self.note_progress()
+
     async def repeat(self, request: Callable[[], Awaitable[T]]) -> T:
         """Return the result of a request, which is repeated while it raises TransientError.
 
@@ -294,7 +299,6 @@ class Connection:
         query: Query = (),
         *,
         headers: Mapping[str, str] | None = None,
-        values: Any = None,
         silence: float = 0.0,
         retries: bool = True,
         body: Callable[[AsyncExitStack], Awaitable[Body]] | None = None,
@@ -306,7 +310,6 @@ class Connection:
             path: the path below that of the server.
             query: the parameters.
             headers: further headers.
-            values: the body as values of JSON; None for none.
             silence: seconds for which the server may be silent in addition.
             retries: whether to repeat the request if the server is busy. It is repeated in any case after other
                 passing errors.
@@ -316,20 +319,12 @@ class Connection:
             ServiceError: if there is no answer, or the answer is an error.
 
         """
-        more = dict(headers or {})
-        if values is not None:
-            more["content-type"] = "application/json"
 
         async def attempt() -> httpx.Response:
             async with AsyncExitStack() as stack:
-                content: Body | None = None
-                if values is not None:
-                    data = api.encode_json(values)
-                    content = Body([data], len(data))
-                elif body is not None:
-                    content = await body(stack)
+                content = None if body is None else await body(stack)
                 try:
-                    response = await self.open(stack, method, path, query, more, content, silence)
+                    response = await self.open(stack, method, path, query, headers, content, silence)
                 except TransientError as failure:
                     if isinstance(failure.error, QueueFullError) and not retries:
                         raise failure.error from None

@@ -368,6 +368,7 @@ class RemoteEvents:
         self._stack: AsyncExitStack | None = None
         self._events: Parts[Any] | None = None
         self._patience: Patience | None = None
+        self._start = 0.0
         self._is_over = False
 
     async def __aenter__(self) -> Self:
@@ -426,12 +427,13 @@ class RemoteEvents:
                 # The first one has no data: it is the time after which a browser connects again.
                 if event.data:
                     return self._read(event.data)
+            # A server that is stopped ends its streams, and its successor continues the job.
+            raise TransientError(ServerUnavailableError(f"{self._connection.url} has ended the stream of events"))
         except TransientError:
+            if self._events is not None and self._patience is not None:
+                self._patience.note_loss(self._start)
             await self.aclose()
             raise
-        await self.aclose()
-        # A server that is stopped ends its streams, and its successor continues the job.
-        raise TransientError(ServerUnavailableError(f"{self._connection.url} has ended the stream of events"))
 
     def _read(self, data: str) -> JobEvent:
         try:
@@ -454,4 +456,5 @@ class RemoteEvents:
                 return None
             self._events = await stack.enter_async_context(self._connection.events_in(response))
             self._stack = stack.pop_all()
+        self._start = anyio.current_time()
         return self._events

@@ -30,6 +30,7 @@ HEAVY = (
     "inspect",
     "lark",
     "logging",
+    "msgspec",
     "numpy",
     "onnx",
     "onnx_ir",

@@ -321,6 +321,35 @@ async def test_wait_survives_a_restart_of_the_server(tmp_path: Path, monkeypatch
     assert (gate.runs, job.record.state) == (1, JobState.DONE)
 
 
+async def test_stream_without_events_for_long_is_continued(tmp_path: Path) -> None:
+    model, gate, broken = write_model(tmp_path / "m.onnx"), Gate(), anyio.Event()
+
+    async def leave() -> Any:
+        await broken.wait()
+        return {"type": "http.disconnect"}
+
+    async with Optimizer({"hold": gate.pipeline()}) as optimizer, anyio.create_task_group() as group:
+        app = create_app(optimizer)
+
+        async def breaking(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+            is_first = str(scope.get("path", "")).endswith("/events") and not broken.is_set()
+            await app(scope, leave if is_first else receive, send)
+
+        async def break_late() -> None:
+            await anyio.sleep(0.1)
+            broken.set()
+            gate.is_open.set()
+
+        async with http_server(breaking) as url, Client(url, retry_seconds=0.05) as client:
+            job = await client.submit(model, pipeline="hold")
+            kinds: list[str] = []
+            async for event in job.events():
+                kinds.append(event.kind)
+                if kinds == ["state", "state", "started"]:
+                    group.start_soon(break_late)
+            assert kinds[-1] == "state"
+
+
 class CountingApp:
     """An application that counts the streams of events that are open."""
 
