@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from importlib import import_module
 from socket import socket
 from typing import Any
@@ -36,16 +37,19 @@ async def http_server(app: AsgiApp, *, grace: float = 1.0, server: str | None = 
     with listen("127.0.0.1", 0) as sock:
         url = url_of(sock)
         async with anyio.create_task_group() as group:
-            # The socket listens already: a client that is early waits.
-            group.start_soon(_serve_with_hypercorn if is_hypercorn else _serve, app, sock, stop, grace)
+            if is_hypercorn:
+                # The socket listens already: a client that is early waits.
+                group.start_soon(_serve_with_hypercorn, app, sock, stop, grace)
+            else:
+                await group.start(partial(_serve, app, sock, stop, grace))
             try:
                 yield url
             finally:
                 stop.set()
 
 
-async def _serve(app: AsgiApp, sock: socket, stop: anyio.Event, grace: float) -> None:
-    await serve(app, sock, stop=stop, grace=grace)
+async def _serve(app: AsgiApp, sock: socket, stop: anyio.Event, grace: float, *, task_status: Any) -> None:
+    await serve(app, sock, stop=stop, grace=grace, task_status=task_status)
 
 
 async def _serve_with_hypercorn(app: AsgiApp, sock: socket, stop: anyio.Event, grace: float) -> None:
