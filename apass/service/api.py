@@ -1,4 +1,4 @@
-"""The parameters and answers of the HTTP interface, as types that server and client share."""
+"""The parameters and answers of the HTTP interface, as types."""
 
 from collections.abc import Mapping
 from dataclasses import fields as dataclass_fields

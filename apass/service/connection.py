@@ -90,12 +90,12 @@ class Patience:
         self._end = anyio.current_time() + self._seconds
 
     def note_loss(self, start: float) -> None:
-        """Reset the time if a connection that began at `start` has lasted longer: the server has worked until now."""
+        """Reset the time if a connection from `start` until now has lasted longer."""
         if anyio.current_time() - start > self._seconds:
             self.note_progress()
 
     async def repeat(self, request: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of a request, which is repeated while it raises TransientError.
+        """Return the result of a request; repeat it while it raises TransientError.
 
         Raises:
             ServiceError: the error of the last failure, if the time is over.

@@ -413,7 +413,7 @@ class RemoteEvents:
                 await stack.aclose()
 
     async def _receive(self) -> JobEvent | None:
-        """Return the next event, or None if there are no further ones; connect first, if there is no connection.
+        """Return the next event; None at the end. Connect first if necessary.
 
         Raises:
             TransientError: if the connection is lost.

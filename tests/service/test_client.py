@@ -573,10 +573,11 @@ async def test_invalid_calls_are_rejected_before_a_request() -> None:
     ]
     other: Any = "failed"
     async with Client("http://127.0.0.1:1") as client:
+        submit: Any = client.submit
         for values, message in submissions:
             with row(values):
                 with pytest.raises((TypeError, InvalidJobError)) as caught:
-                    await client.submit(**{"model": b"x", "kind": ".onnx", **values})
+                    await submit(**{"model": b"x", "kind": ".onnx", **values})
                 assert message in str(caught.value)
         with pytest.raises(TypeError, match=r"^states must be a list of states, got 'failed'; write \['failed'\]$"):
             client.jobs(states=other)

@@ -1,7 +1,7 @@
 """`EventStream`: server-sent events as an answer."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import anyio
 from starlette.background import BackgroundTask
@@ -16,7 +16,7 @@ from apass.service.jobs import JobEvent, JobRecord
 from apass.service.live_job import state_data
 from apass.service.optimizer import Optimizer
 
-__all__ = ["EventSource", "EventStream", "JobSource", "NewsSource", "sse"]
+__all__ = ["EventStream", "JobSource", "NewsSource", "sse"]
 
 AT_ONCE: Final = 100
 """Events that are sent together, if they are there."""
@@ -45,23 +45,6 @@ def sse(kind: str, data: Mapping[str, Any], event_id: int | None = None) -> byte
     return b"%sevent: %s\ndata: %s\n\n" % (head.encode(), kind.encode(), encode_json(data))
 
 
-class EventSource(Protocol):
-    """Where the events of a stream come from."""
-
-    # It is a Protocol because the implementations share no code.
-
-    async def read(self) -> bytes | None:
-        """Return the next events; None at the end.
-
-        It may be cancelled, and loses nothing then.
-        """
-        ...
-
-    def close(self) -> None:
-        """Release the source."""
-        ...
-
-
 class JobSource:
     """The events of one job, which end with a `state` event of its final state.
 
@@ -82,7 +65,7 @@ class JobSource:
         self._is_over = False
 
     async def read(self) -> bytes | None:
-        """Return the next events; see `EventSource`."""
+        """Return the next events; None at the end. A cancellation loses none."""
         if self._is_over:
             return None
         try:
@@ -127,7 +110,7 @@ class NewsSource:
         news.__enter__()
 
     async def read(self) -> bytes | None:
-        """Return the next events; see `EventSource`."""
+        """Return the next events; None at the end. A cancellation loses none."""
         first = await anext(self._news, None)
         if first is None:
             return None
@@ -156,7 +139,7 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, service: Service, source: EventSource) -> None:
+    def __init__(self, service: Service, source: JobSource | NewsSource) -> None:
         # A proxy would collect the events otherwise.
         super().__init__(None, 200, {"x-accel-buffering": "no"})
         del self.headers["content-length"]

@@ -1,4 +1,4 @@
-"""`describe_api`: the interface as OpenAPI 3.1, made from its operations and types."""
+"""`describe_api`: the interface as OpenAPI 3.1, from its operations and types."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache

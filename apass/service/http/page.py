@@ -1,4 +1,4 @@
-"""`page_routes`: the routes of the live page, of its files, and of its frame for reports."""
+"""`page_routes`: the live page, its files, and its frame for reports."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -44,14 +44,14 @@ class _Assets(StaticFiles):
     def file_response(
         self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
     ) -> Response:
-        """Return a file with its headers. The browser asks each time whether it has changed."""
+        """Return a file, about which the browser asks each time."""
         response = super().file_response(full_path, stat_result, scope, status_code)
         response.headers.update({"cache-control": "no-cache", **_HEADERS.get(Path(full_path).name, {})})
         return response
 
 
 def page_routes() -> Sequence[BaseRoute]:
-    """Return the routes. Their addresses are relative: the application may be mounted below any path."""
+    """Return the routes. Their addresses are relative, for any mount path."""
     assets = _Assets(packages=[("apass.service.http", "assets"), ("apass.instruments.report", "assets")])
     return [
         Route("/", _page),

@@ -1,4 +1,4 @@
-"""`read_parameters`: the parameters of a request, as a type of `apass.service.api`."""
+"""`read_parameters`: the parameters of a request, as a type."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache

@@ -195,7 +195,7 @@ class _Chunks:
 
 @asynccontextmanager
 async def _spooled(chunks: AsyncIterator[bytes], folder: Path | None) -> AsyncGenerator[bytes | Path]:
-    """Yield the bytes of a model, or a temporary file that contains them if there are many.
+    """Yield the bytes of a model, or a temporary file that contains them.
 
     Raises:
         BadRequestError: if there are none.

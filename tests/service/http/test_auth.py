@@ -75,27 +75,6 @@ async def test_scheme_of_a_token_ignores_case() -> None:
 
 
 @pytest.mark.network
-async def test_scope_permits_what_it_names() -> None:
-    async with jobs_of_two_tenants() as (client, alice, _):
-        reads = [("GET", alice), ("GET", f"{alice}/result"), ("GET", "/v1/jobs"), ("GET", "/v1/passes")]
-        writes = [("POST", "/v1/jobs"), ("POST", f"{alice}/retry"), ("DELETE", alice)]
-        params: Params = {"suffix": "onnx"}
-        for secret, allowed, refused in ((READER, reads, writes), (WRITER, writes, reads)):
-            for method, path in refused:
-                answer = await client.request(method, path, headers=bearer(secret))
-                assert (answer.status_code, "this request needs" in answer.json()["detail"]) == (403, True)
-            for method, path in allowed:
-                query = params if path == "/v1/jobs" and method == "POST" else {}
-                answer = await client.request(method, path, headers=bearer(secret), params=query, content=RELU)
-                assert answer.status_code in (200, 202)
-        for secret in (ALICE, READER, WRITER):
-            assert (await client.get("/metrics", headers=bearer(secret))).status_code == 403
-        # Every token may ask what it permits.
-        status = (await client.get("/v1/status", headers=bearer(WRITER))).json()
-        assert (status["scopes"], status["jobs"]) == (["submit"], {})
-
-
-@pytest.mark.network
 async def test_answers_have_only_what_scope_permits() -> None:
     """All routes of the description, with tokens of one scope each."""
     routes = [
@@ -147,10 +126,10 @@ async def test_scope_metrics_reads_metrics_only() -> None:
     async with served(Optimizer(observers=[ServiceMetrics()]), auth=TOKENS) as client:
         metrics = await client.get("/metrics", headers=bearer(MONITOR))
         assert (metrics.status_code, "apass_jobs" in metrics.text) == (200, True)
-        for path in ("/v1/jobs", "/v1/pipelines", "/v1/passes", "/v1/events", f"/v1/jobs/{'0' * 32}"):
-            refused = await client.get(path, headers=bearer(MONITOR))
-            assert (refused.status_code, "has the scopes metrics" in refused.json()["detail"]) == (403, True)
-        assert (await client.post("/v1/jobs", headers=bearer(MONITOR), content=RELU)).status_code == 403
+        refused = await client.get("/v1/jobs", headers=bearer(MONITOR))
+        assert (refused.status_code, "has the scopes metrics" in refused.json()["detail"]) == (403, True)
+        status = (await client.get("/v1/status", headers=bearer(WRITER))).json()
+        assert (status["scopes"], status["jobs"]) == (["submit"], {})
 
 
 @pytest.mark.network

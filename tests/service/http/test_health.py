@@ -1,5 +1,6 @@
 """Health, status and metrics of a server."""
 
+from functools import partial
 from typing import Any
 
 import anyio
@@ -9,7 +10,6 @@ from apass.service import (
     JobRecord,
     JobsUnavailableError,
     Limits,
-    MemoryJobStore,
     Optimizer,
     ServiceMetrics,
     Tokens,
@@ -17,46 +17,29 @@ from apass.service import (
     new_token,
 )
 from apass.service.http import health as health_module
-from apass.service.job_store import Blob
 from tests.helpers.http_servers import client_of, served
 from tests.helpers.servers import http_server
 from tests.service.http.models import IDENTITY, RELU, Gate, Params
+from tests.service.job_stores import FaultyStore
 
 pytestmark = [pytest.mark.anyio, pytest.mark.network]
 
 
-class FailingStore(MemoryJobStore):
-    """A store that fails or waits on demand."""
+class SlowStore(FaultyStore):
+    """A store that waits on demand."""
 
-    reason: str | None = None
     is_slow = False
-    is_full = False
 
     async def find(self, job_id: str) -> JobRecord | None:
         """Return a job."""
-        await self._fail()
-        return await super().find(job_id)
-
-    async def add(self, job: JobRecord, model: Blob) -> JobRecord:
-        """Store a job."""
-        await self._fail()
-        return await super().add(job, model)
-
-    async def remove(self, job_id: str) -> bool:
-        """Remove a job."""
-        await self._fail()
-        return await super().remove(job_id)
-
-    async def _fail(self) -> None:
         if self.is_slow:
             await anyio.sleep_forever()
-        if self.reason is not None:
-            raise JobsUnavailableError(self.reason, is_full=self.is_full)
+        return await super().find(job_id)
 
 
 async def test_failing_store_makes_the_server_unready(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health_module, "PROBE_SECONDS", 0.05)
-    store = FailingStore()
+    store = SlowStore()
     optimizer = Optimizer({"default": "onnx.IdentityElimination"}, store=store)
     async with served(optimizer) as client:
         assert (await client.get("/readyz")).json() == {"status": "ready"}
@@ -64,18 +47,18 @@ async def test_failing_store_makes_the_server_unready(monkeypatch: pytest.Monkey
         assert "has not answered" in (await client.get("/readyz")).json()["reason"]
         assert (await client.get("/healthz")).json() == {"status": "ok"}
         store.is_slow = False
-        store.reason = "the database is gone"
+        store.before = {"add", "find"}
         answer = await client.get("/readyz")
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
-        assert answer.json() == {"status": "not ready", "reason": "the database is gone"}
+        assert answer.json() == {"status": "not ready", "reason": "find fails"}
         refused = await client.post("/v1/jobs", params={"suffix": "onnx"}, content=RELU)
         assert (refused.status_code, refused.json()["retry_after"]) == (503, 5.0)
-        store.is_full = True
+        store.error = partial(JobsUnavailableError, is_full=True)
         full = await client.post("/v1/jobs", params={"suffix": "onnx"}, content=RELU)
         assert (full.status_code, full.json()["status"]) == (507, 507)
         # The optimizer knows of it, and tries the store again.
-        assert (await client.get("/readyz")).json()["reason"] == "the database is gone"
-        store.reason = None
+        assert (await client.get("/readyz")).json()["reason"] == "add fails"
+        store.before = set()
         while optimizer.status().error is not None:
             await anyio.lowlevel.checkpoint()
         assert (await client.get("/readyz")).status_code == 200

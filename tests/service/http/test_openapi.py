@@ -1,4 +1,4 @@
-"""The OpenAPI description, which is made from the types and operations, and its examples."""
+"""The OpenAPI description and its examples."""
 
 import json
 from collections.abc import Iterator, Mapping
