@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 import anyio
 from anyio.abc import TaskStatus
 
+from apass.concurrency.backend import backend_name
 from apass.errors import InputError, MissingExtraError
 from apass.service.errors import ServiceError
 
@@ -169,9 +170,11 @@ async def serve(
         task_status: `started` is called when the application has started.
 
     Raises:
-        ServiceError: if the application does not start, or the server fails.
+        ServiceError: if the application does not start, the server fails, or the event loop is not asyncio.
 
     """
+    if backend_name() != "asyncio":
+        raise ServiceError("this server needs asyncio; on trio, serve the application with hypercorn.trio.serve")
     try:
         # If it stayed open here, the system would accept connections after the end of the server.
         with sock:

@@ -139,6 +139,14 @@ async def test_application_that_does_not_start_is_an_error() -> None:
         await serve(app, sock, stop=anyio.Event())
 
 
+def test_server_on_trio_names_another_one() -> None:
+    with (
+        listen("127.0.0.1", 0) as sock,
+        pytest.raises(ServiceError, match="needs asyncio; on trio, serve the application with hypercorn"),
+    ):
+        anyio.run(partial(serve_with, HoldingApp(), sock, anyio.Event(), 1.0, task_status=None), backend="trio")
+
+
 async def test_lifespan_opens_and_closes_the_optimizer(tmp_path: Path) -> None:
     optimizer = Optimizer()
     async with http_server(create_app(optimizer)) as url, Client(url) as client:
