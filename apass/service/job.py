@@ -129,6 +129,18 @@ class Job(Generic[ResultT]):
             raise AdapterError(f"there is no IR adapter for modules of the class {record.result_kind!r}")
         return cast("ResultT", await run_in_thread_if_safe(adapter, None, partial(adapter.loads, data)))
 
+    async def model(self) -> bytes:
+        """Return the bytes of the model.
+
+        Raises:
+            NoResultError: if the model has expired.
+
+        """
+        try:
+            return await read_blob(self._store, self._record.model_digest)
+        except KeyError as error:
+            raise missing_blob(f"the model of job {self.id}", error) from None
+
     async def report(self) -> str:
         """Wait until the job has ended, and return its report as an HTML page.
 

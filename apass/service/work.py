@@ -43,7 +43,7 @@ from apass.util.files import PartFile, completed_later, give_up
 from apass.util.identity_cache import IdentityCache
 from apass.util.text import shorten, text_of_error
 
-__all__ = ["Emit", "Work", "WorkResult", "describe_failure", "remove_files", "run_work"]
+__all__ = ["Emit", "Work", "WorkResult", "describe_failure", "read_model", "remove_files", "run_work"]
 
 R = TypeVar("R")
 
@@ -255,6 +255,15 @@ async def _transform(work: Work) -> tuple[int, int, bool, str, bytes | Path | No
         return before, after, result is not mod, work.result_kind, data
     data = await _call(work, adapter, lambda: _in_file(work, adapter_for(result).dumps(result)))
     return before, after, result is not mod, type_name(result), data
+
+
+def read_model(work: Work) -> tuple[Any, str]:
+    """Return the model of a job, and the text of the default pipeline of its IR."""
+    if work.kind in suffixes():
+        file_format = _format_of(work.kind, work.kind, None)
+        return _read_file(work, file_format), file_format.default_pipeline
+    mod = _adapter_of(work.kind).loads(_bytes_of(work.model))
+    return mod, ModelFormat(plugin_for(mod)).default_pipeline
 
 
 async def _call(work: Work, adapter: IRAdapter[Any, Any], function: Callable[[], R]) -> R:

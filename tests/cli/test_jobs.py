@@ -31,10 +31,16 @@ async def hold(mod, ctx):
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServerProcess]:
+def passes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the file of the passes."""
+    path = tmp_path_factory.mktemp("passes") / "jobs_passes.py"
+    path.write_text(PASSES)
+    return path
+
+
+@pytest.fixture(scope="module")
+def server(passes: Path) -> Generator[ServerProcess]:
     """Run a server for all tests of the module."""
-    passes = tmp_path_factory.mktemp("passes") / "jobs_passes.py"
-    passes.write_text(PASSES)
     options = ("--executor", "inline", "--memory", "--load", passes, "--drain", "100ms", "--allow", "test.*")
     with server_process(*options, "-p", "hold=test.Hold") as server:
         yield server
@@ -104,6 +110,20 @@ def test_failed_job_is_shown_with_its_error(tmp_path: Path) -> None:
     assert (got.exit_code, got.stdout, files(tmp_path)) == (1, "", ["f.onnx"])
     assert got.stderr.startswith(f"failed f.onnx (job {job_id}): in pass 'sequential > test.Fail', module 'f.onnx'\n")
     assert r"ValueError: no \x1b[31m" in got.stderr
+
+
+@pytest.mark.slow
+def test_reproducer_of_a_failed_job_is_replayed(tmp_path: Path, passes: Path) -> None:
+    job_id = submit(tmp_path / "m.onnx", "test.Fail")
+    apass("jobs", "show", job_id, "--wait")
+    result = apass("jobs", "reproducer", job_id, "-o", tmp_path / "failure")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, f"{tmp_path / 'failure'}\n", "")
+    result = apass("replay", tmp_path / "failure", "--load", passes)
+    assert (result.exit_code, "fails the same way" in result.stdout) == (1, True), result.output
+    job_id = submit(tmp_path / "m.onnx")
+    apass("jobs", "show", job_id, "--wait")
+    result = apass("jobs", "reproducer", job_id, "-o", tmp_path / "none")
+    assert (result.exit_code, "is done; a reproducer repeats the failure of a job" in result.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("output", ["out.onnx", "-"])

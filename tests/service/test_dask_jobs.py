@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from apass.debugging.replay import Verdict, replay
 from apass.errors import ExecutorError
 from apass.service import Job, JobFailedError, JobOptions, JobState, Limits, Optimizer
+from apass.service.reproducers import write_job_reproducer
 from tests.executors.dask_cluster import dask_cluster
 from tests.executors.files import pid_in
 from tests.service import job_passes
@@ -85,6 +87,8 @@ async def test_poison_job_fails_after_its_attempts(tmp_path: Path) -> None:
         assert [await job.result() for job in jobs] == [{"f": number + 1} for number in range(20)]
         # Dask has not repeated it below the attempts.
         assert (tmp_path / "log").read_text() == "xxx"
+        folder = await write_job_reproducer(poison, PIPELINES, tmp_path / "failure")
+        assert (await replay(folder)).verdict is Verdict.SAME
 
 
 async def test_missing_module_on_a_worker_is_named(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from apass.errors import ApassError, InputError
 from apass.instruments.support.table_layout import Column, fitted_table, keep_ends
 from apass.service.errors import JobCancelledError, JobFailedError, NoResultError
 from apass.service.jobs import JobEvent, JobRecord, JobState
+from apass.service.reproducers import write_job_reproducer
 from apass.util.printable import printable
 from apass.util.text import size_text
 
@@ -191,6 +192,24 @@ def report(job_id: _Id, *, output: _Output, options: tuple[ServerOptions]) -> No
             data.write(text.encode())
 
     _run_with_output(options[0], output, work)
+
+
+@app.command("reproducer", cls=Command)
+@with_options(ServerOptions)
+def reproducer(
+    job_id: _Id,
+    *,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Write to this folder.")],
+    options: tuple[ServerOptions],
+) -> None:
+    """Write a reproducer of a failed job, for `apass replay` and `apass reduce`."""
+
+    async def work(client: Any) -> None:
+        job = await _find(client, job_id)
+        texts = {pipeline["name"]: pipeline["text"] for pipeline in await client.pipelines()}
+        echo(str(await write_job_reproducer(job, texts, output)))
+
+    _run(options[0], work)
 
 
 @app.command("cancel", cls=Command)
