@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         QueueFullError,
         ServerUnavailableError,
         ServiceError,
+        StoreTakenError,
         UnknownJobError,
     )
     from apass.service.http.app import create_app
@@ -52,6 +53,7 @@ else:
                 "QueueFullError",
                 "ServerUnavailableError",
                 "ServiceError",
+                "StoreTakenError",
                 "UnknownJobError",
             ],
             "apass.service.http.app": ["create_app"],
@@ -108,6 +110,7 @@ __all__ = [
     "ServiceMetrics",
     "ServiceTracing",
     "SqlJobStore",
+    "StoreTakenError",
     "Token",
     "TokenScope",
     "Tokens",

@@ -102,7 +102,7 @@ class Dispatcher:
         limits: the limits.
         make_work: returns the work of a job, given its record, its model and a folder for files.
         folder: a folder for files; it exists while the dispatcher runs.
-        on_end: called when the end of a job is stored, or the job does not end in this process.
+        on_end: called when the end of a job is stored.
         on_room: called when a job has left the queue.
 
     """
@@ -122,7 +122,6 @@ class Dispatcher:
         self._limits = limits
         self._make_work = make_work
         self._folder = folder
-        self._on_end = on_end
         self._on_room = on_room
         self._queue: FairQueue[_Computation] = FairQueue(limits.weights, FIRST_GUESS)
         self._retries: deque[_Computation] = deque()
@@ -209,12 +208,11 @@ class Dispatcher:
             self._endings.add(Ending([live], state, failure))
             self._leave(live)
 
-    def drop(self, live: LiveJob) -> None:
-        """Stop the work on a job that another server has taken over."""
-        if not live.is_ending:
-            live.is_ending = live.is_lost = True
-            self._leave(live)
-            self._on_end(live)
+    def stop(self) -> None:
+        """Start no further jobs, and cancel those that run."""
+        self.is_draining = True
+        for batch in self._batches:
+            batch.scope.cancel()
 
     async def drain(self, until: float, grace: float) -> None:
         """Start no further jobs, and wait for those that run; then cancel them.
@@ -229,8 +227,7 @@ class Dispatcher:
         self.is_draining = True
         with anyio.move_on_at(until):
             await self._wait_for_batches()
-        for batch in self._batches:
-            batch.scope.cancel()
+        self.stop()
         with anyio.move_on_after(grace):
             await self._wait_for_batches()
         if not self._store.is_durable:
@@ -285,12 +282,9 @@ class Dispatcher:
         if live.is_ending or live.record.state is not JobState.RUNNING:
             return
         try:
-            (is_ours,) = await self._store.update([JobChange(live.record)])
+            await self._store.update([JobChange(live.record)])
         except JobsUnavailableError as error:
             self.health.note_failure(error)
-        else:
-            if not is_ours:
-                self.drop(live)
 
     def _leave(self, live: LiveJob) -> None:
         """Stop the work on a job, unless others want its result."""
@@ -416,12 +410,10 @@ class Dispatcher:
     async def _begin(self, batch: _Batch) -> list[Work]:
         """Store that the jobs of a batch run, and return the work on each computation."""
         changes = [(live, _started(live.record)) for item in batch.items for live in item.jobs.values()]
-        is_ours = await self._store.update([JobChange(record) for _, record in changes])
+        await self._store.update([JobChange(record) for _, record in changes])
         self.health.note_success()
-        for (live, record), ours in zip(changes, is_ours, strict=True):
-            if not ours:
-                self.drop(live)
-            elif not live.is_ending:
+        for live, record in changes:
+            if not live.is_ending:
                 live.change(record)
         works: list[Work] = []
         for item in batch.items:

@@ -42,7 +42,7 @@ class Endings:
     Parameters:
         store: where jobs are kept.
         health: whether the store can be used.
-        on_end: called with a job when its end is stored, or another server has taken it over.
+        on_end: called with a job when its end is stored.
 
     """
 
@@ -90,26 +90,20 @@ class Endings:
     async def _store_together(self, endings: Sequence[Ending]) -> None:
         """Store endings in one change; retry until the store accepts it."""
         changes = [change for ending in endings for change in await self._changes(ending)]
-        is_ours: Sequence[bool] | None = None
-        has_failed = False
-        while is_ours is None:
+        is_stored = False
+        while not is_stored:
             try:
-                is_ours = await self._store.update([change for _, change in changes])
-                if has_failed and not all(is_ours):
-                    # An attempt that failed may have had its effect.
-                    is_ours = [await self._store.find(change.job.id) == change.job for _, change in changes]
+                await self._store.update([change for _, change in changes])
+                is_stored = True
             except JobsUnavailableError as error:
-                is_ours, has_failed = None, True
                 self._health.note_failure(error)
                 await self._health.pause()
             except Exception as error:
                 await self._store_apart(endings, error)
                 return
         self._health.note_success()
-        for (live, change), ours in zip(changes, is_ours, strict=True):
-            if ours:
-                live.change(change.job)
-            live.is_lost = not ours
+        for live, change in changes:
+            live.change(change.job)
             self._on_end(live)
         for ending in endings:
             _remove_file(ending)

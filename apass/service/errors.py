@@ -19,6 +19,7 @@ __all__ = [
     "QueueFullError",
     "ServerUnavailableError",
     "ServiceError",
+    "StoreTakenError",
     "UnknownJobError",
 ]
 
@@ -117,6 +118,12 @@ class JobsUnavailableError(ServiceError, OSError):
         super().__init__(message)
         self.is_full = is_full
         """Whether the disk is full."""
+
+
+class StoreTakenError(JobsUnavailableError):
+    """Another server uses the store of the jobs, or has taken it over."""
+
+    title = "another server uses the store of the jobs"
 
 
 class JobFailedError(ServiceError):

@@ -26,7 +26,7 @@ __all__ = ["Job", "JobEvents"]
 ResultT = TypeVar("ResultT")
 
 POLL_SECONDS: Final = 0.5
-"""Seconds between two looks at a job that another server runs."""
+"""Seconds between two looks at a job that this process does not know yet."""
 
 
 class Job(Generic[ResultT]):
@@ -71,9 +71,9 @@ class Job(Generic[ResultT]):
     def record(self) -> JobRecord:
         """What is known about the job.
 
-        If another server has the job, this is what `wait` or `find` has read.
+        If the job is not one of this process, this is what `wait` or `find` has read.
         """
-        if self._live is not None and not self._live.is_lost:
+        if self._live is not None:
             self._record = self._live.record
         return self._record
 
@@ -88,7 +88,7 @@ class Job(Generic[ResultT]):
         Raises:
             UnknownJobError: if the job was removed.
             OptimizerClosedError: if the optimizer has ended before the job, which a durable store keeps.
-            JobsUnavailableError: if another server runs the job, and the store cannot be read.
+            JobsUnavailableError: if the store cannot be read.
 
         """
         self._check_loop()
@@ -169,11 +169,9 @@ class Job(Generic[ResultT]):
     async def cancel(self) -> JobRecord:
         """Cancel the job unless it has ended, and return its record.
 
-        The server that runs the job may be another one; it is then still running for a moment.
-
         Raises:
             OptimizerClosedError: if the optimizer has ended before the job, which a durable store keeps.
-            JobsUnavailableError: if another server runs the job, and the store cannot be used.
+            JobsUnavailableError: if the store cannot be read.
 
         """
         self._check_loop()
@@ -222,7 +220,7 @@ class JobEvents:
                 stored = await self._store.events(self._id, self._after)
                 self._read.extend(event for event in stored if event.id < self._live.first_id)
                 self._needs_earlier = False
-            elif self._live is not None and not self._live.is_lost:
+            elif self._live is not None:
                 if (event := self._next_of(self._live)) is not None:
                     return event
                 if self._live.ended.is_set():
@@ -237,7 +235,7 @@ class JobEvents:
         events: list[JobEvent] = []
         while len(events) < most and self._read:
             events.append(self._next_read())
-        if self._live is not None and not self._live.is_lost and not self._needs_earlier:
+        if self._live is not None and not self._needs_earlier:
             while len(events) < most and (event := self._next_of(self._live)) is not None:
                 events.append(event)
         return events

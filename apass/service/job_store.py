@@ -20,7 +20,6 @@ __all__ = [
     "JobPage",
     "JobQuery",
     "JobStore",
-    "StoreSync",
     "blob_of_file",
     "check_blob",
     "copy_blob",
@@ -97,18 +96,6 @@ class JobPage:
     """The value of `JobQuery.before` for the next page; None at the end."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoreSync:
-    """What other servers have done since the last call of `JobStore.sync`."""
-
-    cancelled: Sequence[str] = ()
-    """Jobs of this server that another one was asked to cancel."""
-    lost: Sequence[str] = ()
-    """Jobs that this server had, and that another one has taken over."""
-    adopted: Sequence[JobRecord] = ()
-    """Jobs of lost servers that this server now has. None of them runs."""
-
-
 class DamagedBlobError(KeyError):
     """A blob has other bytes than were stored; it counts as missing."""
 
@@ -124,24 +111,29 @@ class DamagedBlobError(KeyError):
 class JobStore(Protocol):
     """Keeps jobs. The optimizer calls it from one event loop.
 
-    Every method raises JobsUnavailableError if the store cannot be read or written. An unfinished job belongs to one
-    server. If a method returns False, it has changed nothing: the job belongs to another server, has ended, or is
-    unknown.
+    One server at a time uses a store. Every method raises JobsUnavailableError if the store cannot be read or written,
+    and StoreTakenError if it cannot be written because another server has taken it over.
     """
 
     # It is a Protocol because the implementations share no code.
 
     is_durable: bool
     """Whether jobs survive the end of the process."""
-    sync_seconds: float | None
-    """Seconds between two calls of `sync`; None if there are no other servers."""
 
-    async def open(self) -> Sequence[JobRecord]:
-        """Open the store, and return the unfinished jobs that this server has to run."""
+    async def open(self, *, wait: bool = False) -> Sequence[JobRecord]:
+        """Open the store, and return the unfinished jobs.
+
+        Parameters:
+            wait: whether to wait while another server uses the store.
+
+        Raises:
+            StoreTakenError: if another server uses the store.
+
+        """
         ...
 
     async def close(self) -> None:
-        """Release the store; other servers may take over what is unfinished."""
+        """Close the store, so that another server may use it."""
         ...
 
     async def add(self, job: JobRecord, model: Blob) -> JobRecord:
@@ -179,13 +171,10 @@ class JobStore(Protocol):
     async def update(self, changes: Sequence[JobChange]) -> Sequence[bool]:
         """Make changes of unfinished jobs; return for each whether it was made.
 
-        It was not if the job does not belong to this server. The new record may have ended. Its blobs are among those
-        of the change, or stored for another job.
+        A change of a job that has ended, or is unknown, has no effect. The change that has ended it counts as made, so
+        that a call that has failed may be repeated. The new record may have ended. Its blobs are among those of the
+        change, or stored for another job.
         """
-        ...
-
-    async def request_cancel(self, job_id: str) -> bool:
-        """Request that the server with the job cancels it; its `sync` returns the request."""
         ...
 
     async def read(self, digest: str, index: int) -> bytes:
@@ -201,10 +190,6 @@ class JobStore(Protocol):
 
     async def events(self, job_id: str, after: int) -> Sequence[JobEvent]:
         """Return the stored events of a job that come after a number."""
-        ...
-
-    async def sync(self) -> StoreSync:
-        """Extend the lease of this server, and return what others have done."""
         ...
 
     async def expire(self, max_age: float | None, max_bytes: int | None) -> int:

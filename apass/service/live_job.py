@@ -1,4 +1,4 @@
-"""`LiveJob`: a job that has not ended, with its events, in the server that has it."""
+"""`LiveJob`: a job that has not ended, with its events."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
@@ -47,8 +47,6 @@ class LiveJob:
         """The latest events."""
         self.is_ending: bool = False
         """Whether it has ended, although its end may not be stored."""
-        self.is_lost: bool = False
-        """Whether another server has taken it over."""
         self.is_kept: bool = False
         """Whether the optimizer has ended before the job."""
         self.is_resumed: Final = record.starts > 0

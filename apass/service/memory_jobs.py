@@ -10,7 +10,7 @@ from typing import Final
 
 import anyio
 
-from apass.service.job_store import CHUNK, Blob, JobChange, JobPage, JobQuery, StoreSync
+from apass.service.job_store import CHUNK, Blob, JobChange, JobPage, JobQuery
 from apass.service.jobs import JobEvent, JobRecord, JobState
 
 __all__ = ["MemoryJobStore"]
@@ -28,8 +28,6 @@ class MemoryJobStore:
 
     is_durable: bool = False
     """Jobs do not survive the end of the process."""
-    sync_seconds: float | None = None
-    """There are no other servers."""
 
     def __init__(self) -> None:
         self._jobs: Final[dict[str, JobRecord]] = {}
@@ -44,7 +42,7 @@ class MemoryJobStore:
         self._idempotent: Final[dict[tuple[str, str], str]] = {}
         self._done: Final[dict[tuple[str, str], str]] = {}
 
-    async def open(self) -> Sequence[JobRecord]:
+    async def open(self, *, wait: bool = False) -> Sequence[JobRecord]:
         """Return no jobs: there are none."""
         return ()
 
@@ -105,7 +103,7 @@ class MemoryJobStore:
         job = change.job
         stored = self._jobs.get(job.id)
         if stored is None or stored.ended:
-            return False
+            return stored == job
         self._jobs[job.id] = job
         self._use_results(job, contents)
         if change.events:
@@ -120,10 +118,6 @@ class MemoryJobStore:
         if job.state is JobState.DONE:
             self._done[job.tenant, job.key] = job.id
 
-    async def request_cancel(self, job_id: str) -> bool:
-        """Return False: there is no other server."""
-        return False
-
     async def read(self, digest: str, index: int) -> bytes:
         """Return a chunk of a blob."""
         return self._blobs[digest].data[index * CHUNK : (index + 1) * CHUNK]
@@ -132,10 +126,6 @@ class MemoryJobStore:
         """Return the events of a job."""
         parts = self._events.get(job_id, ())
         return [JobEvent(*values) for part in parts for values in pickle.loads(part) if values[0] > after]
-
-    async def sync(self) -> StoreSync:
-        """Return nothing: there is no other server."""
-        return StoreSync()
 
     async def expire(self, max_age: float | None, max_bytes: int | None) -> int:
         """Remove old jobs; see `JobStore`."""

@@ -35,6 +35,7 @@ from apass.service.errors import (
     ModelTooLargeError,
     NoResultError,
     OptimizerClosedError,
+    StoreTakenError,
     UnknownJobError,
 )
 from apass.service.job import Job
@@ -142,6 +143,8 @@ class Optimizer:
         reuse: whether a job may get the result of an equal job that is done. That of another process is used only if
             all passes are cacheable.
         observers: objects that see all events of jobs, such as `ServiceMetrics`.
+        standby: whether to wait if another process uses the store; otherwise that is a StoreTakenError. Entering the
+            optimizer does not wait: it accepts no jobs until it has the store. `wait_active` waits for that.
 
     >>> import apass
     >>> async def main():
@@ -165,7 +168,9 @@ class Optimizer:
         executor: ExecutorChoice = None,
         reuse: bool = True,
         observers: Sequence[JobObserver] = (),
+        standby: bool = False,
     ) -> None:
+        check_type("standby", standby, bool)
         check_type("limits", limits, Limits | None)
         check_type("cache", cache, Store | None)
         check_type("reuse", reuse, bool)
@@ -185,6 +190,9 @@ class Optimizer:
         """The objects that see all events of jobs."""
         self.formats: JobFormats = JobFormats(is_local=True, allow=self.pipelines.allow)
         """The formats of models and results, while the optimizer is open."""
+        self.failure: JobsUnavailableError | None = None
+        """Why the optimizer has ended by itself: another process has taken the store over, or it cannot be opened."""
+        self._standby = standby
         self._cache = cache
         self._executor: ExecutorChoice = check_executor("Optimizer", executor)
         self._is_open = False
@@ -209,7 +217,7 @@ class Optimizer:
             await self.pipelines.load()
             runner = await self._runner(stack)
             await runner.check(self.pipelines.loaded())
-            unfinished = await self.store.open()
+            unfinished = await self._open_store()
             stack.push_async_callback(self._close_store)
             self._open(folder, runner)
             group = await stack.enter_async_context(anyio.create_task_group())
@@ -221,26 +229,70 @@ class Optimizer:
         self._is_open, self._loop = True, current_token().native_token
         return self
 
+    async def _open_store(self) -> Sequence[JobRecord] | None:
+        """Return the unfinished jobs.
+
+        None means that this is a standby, and another process uses the store.
+        """
+        try:
+            return await self.store.open()
+        except StoreTakenError:
+            if not self._standby:
+                raise
+            return None
+
     async def _run(
-        self, scope: anyio.CancelScope, unfinished: Sequence[JobRecord], *, task_status: TaskStatus[None]
+        self, scope: anyio.CancelScope, unfinished: Sequence[JobRecord] | None, *, task_status: TaskStatus[None]
     ) -> None:
         """Run the tasks of the optimizer until a scope is cancelled."""
         with scope:
             async with anyio.create_task_group() as group:
                 self._group = group
-                self._dispatcher.start(group)
-                for record in unfinished:
-                    self._resume(record)
-                group.start_soon(self._expire_repeatedly, name="apass expire jobs")
-                group.start_soon(self._resolve_doubts, name="apass resolve doubts")
                 for observer in self.observers:
                     group.start_soon(self._run_observer, observer, name=f"apass {type(observer).__name__}")
-                if self.store.sync_seconds is not None:
-                    group.start_soon(self._sync_repeatedly, self.store.sync_seconds, name="apass sync jobs")
-                task_status.started()
+                if unfinished is None:
+                    task_status.started()
+                    group.start_soon(self._wait_for_store, name="apass wait for store")
+                else:
+                    self._begin_work(unfinished)
+                    task_status.started()
+
+    async def _wait_for_store(self) -> None:
+        """Wait for the store, and begin to work."""
+        try:
+            unfinished = await self.store.open(wait=True)
+        except JobsUnavailableError as error:
+            self._fail(error)
+        else:
+            self._begin_work(unfinished)
+
+    def _begin_work(self, unfinished: Sequence[JobRecord]) -> None:
+        """Run the jobs that the store has, and accept others."""
+        self._dispatcher.start(self._group)
+        for record in unfinished:
+            self._resume(record)
+        self._group.start_soon(self._expire_repeatedly, name="apass expire jobs")
+        self._group.start_soon(self._resolve_doubts, name="apass resolve doubts")
+        self._group.start_soon(self._end_without_store, name="apass watch server")
+        self._active.set()
+
+    async def _end_without_store(self) -> None:
+        """End when another process has taken the store over."""
+        health = self._dispatcher.health
+        await health.is_taken.wait()
+        assert health.error is not None, "it is the reason"
+        self._fail(health.error)
+
+    def _fail(self, error: JobsUnavailableError) -> None:
+        """End without the store. Jobs that have not ended do not end in this process."""
+        self.failure = error
+        self._admission.close()
+        self._dispatcher.stop()
+        self._close()
 
     def _open(self, folder: Path, runner: JobRunner) -> None:
-        self._drained, self._drain_lock = anyio.Event(), anyio.Lock()
+        self._active, self._drained, self._drain_lock = anyio.Event(), anyio.Event(), anyio.Lock()
+        self.failure = None
         admission = Admission(self.limits, lambda: dispatcher.queued, lambda tenant: dispatcher.waiting(tenant))
         self.formats = JobFormats(is_local=runner.shares_files, allow=self.pipelines.allow)
         dispatcher = Dispatcher(self.store, runner, self.limits, self._make_work, folder, self._settle, admission.admit)
@@ -488,18 +540,34 @@ class Optimizer:
             raise OptimizerClosedError("the optimizer is not open; use it within `async with Optimizer(...)`")
         self._check_loop()
         if self._dispatcher.is_draining:
-            raise OptimizerClosedError("the optimizer ends, and accepts no jobs")
+            reason = "" if self.failure is None else f": {self.failure}"
+            raise OptimizerClosedError(f"the optimizer ends, and accepts no jobs{reason}")
 
     def _check_loop(self) -> None:
-        """Raise OptimizerClosedError in another event loop than that of the optimizer.
+        """Raise OptimizerClosedError in a standby, or in another event loop.
 
-        Its tasks could not wake a task there.
+        The tasks of the optimizer could not wake a task there.
         """
+        self.check_active()
         if self._is_open and current_token().native_token is not self._loop:
             raise OptimizerClosedError(
                 "the optimizer is open in another event loop; use it and its jobs in that loop, from a thread with "
                 "`anyio.from_thread.run`, or open another optimizer in this loop"
             )
+
+    def check_active(self) -> None:
+        """Raise OptimizerClosedError if another process uses the store."""
+        if self.is_standby:
+            raise OptimizerClosedError("the optimizer is a standby: another process uses the store of the jobs")
+
+    @property
+    def is_standby(self) -> bool:
+        """Whether the optimizer waits for the store, which another process uses."""
+        return self._is_open and not self._active.is_set() and not self.is_draining
+
+    async def wait_active(self) -> None:
+        """Wait until the optimizer has the store, and accepts jobs."""
+        await self._active.wait()
 
     @property
     def is_open(self) -> bool:
@@ -532,7 +600,7 @@ class Optimizer:
         waiting = [live.record.created for live in self._live.values() if live.record.state is JobState.QUEUED]
         error = dispatcher.health.error
         return OptimizerStatus(
-            not (dispatcher.is_draining or self._refuses or error is not None),
+            not (self.is_standby or dispatcher.is_draining or self._refuses or error is not None),
             dispatcher.queued,
             dispatcher.running,
             dispatcher.slots,
@@ -735,7 +803,7 @@ class Optimizer:
         return self._live.get(earlier.id), earlier
 
     def _resume(self, record: JobRecord) -> None:
-        """Run a job that a lost server has left."""
+        """Run a job that an earlier process has left."""
         live = LiveJob(record, self.limits.events, self._observe)
         if record.deadline is not None:
             live.loop_deadline = anyio.current_time() + record.deadline - time()
@@ -821,23 +889,6 @@ class Optimizer:
             except JobsUnavailableError:
                 continue  # the next time
 
-    async def _sync_repeatedly(self, seconds: float) -> None:
-        """Exchange news with other servers."""
-        while True:
-            await anyio.sleep(seconds)
-            try:
-                news = await self.store.sync()
-            except JobsUnavailableError:
-                continue  # the lease may end, and another server takes over
-            for job_id in news.cancelled:
-                if job_id in self._live:
-                    self._dispatcher.cancel(self._live[job_id])
-            for job_id in news.lost:
-                if job_id in self._live:
-                    self._dispatcher.drop(self._live[job_id])
-            for record in news.adopted:
-                self._resume(record)
-
     async def _close_store(self) -> None:
         # There is no work left that its error could concern.
         with anyio.CancelScope(shield=True), suppress(JobsUnavailableError):
@@ -848,10 +899,8 @@ class Optimizer:
         if live is not None:
             self._dispatcher.cancel(live)
             await live.ended.wait()
-        elif not job.record.ended:
-            is_requested = self._is_open and await self.store.request_cancel(job.id)
-            if not is_requested and self._drained.is_set():
-                raise OptimizerClosedError(f"the optimizer has ended before job {job.id} ({job.record.state})")
+        elif not job.record.ended and self._drained.is_set():
+            raise OptimizerClosedError(f"the optimizer has ended before job {job.id} ({job.record.state})")
 
 
 def _check_text(what: str, text: str) -> None:

@@ -7,14 +7,12 @@ from typing import Final
 
 from apass.core.store import SEAL_SIZE, seal
 from apass.errors import MissingExtraError
-from apass.service.errors import JobsUnavailableError
 from apass.service.job_store import CHUNK, Blob, DamagedBlobError
 from apass.service.jobs import new_job_id
-from apass.service.sql_schema import BLOBS, CHUNKS, LOCK_KEYS, UPLOADS, USES
+from apass.service.sql_schema import BLOBS, CHUNKS, UPLOADS, USES
 
 try:
-    from sqlalchemy import Connection, and_, bindparam, delete, exists, func, insert, not_, select, update
-    from sqlalchemy.dialects import postgresql, sqlite
+    from sqlalchemy import Connection, and_, bindparam, delete, exists, func, insert, not_, select
 except ImportError as _error:
     raise MissingExtraError(f"SqlJobStore needs SQLAlchemy ({_error}): pip install 'apass[serve]'") from _error
 
@@ -22,12 +20,10 @@ __all__ = [
     "LARGE",
     "NewBlob",
     "UnreadableBlobError",
-    "abandon_uploads",
     "chunks_of",
     "drop_blob",
+    "existing_blobs",
     "free_blobs",
-    "lock_blobs",
-    "lock_removal",
     "purge_chunks",
     "read_chunk",
     "start_upload",
@@ -42,19 +38,7 @@ LARGE: Final = 4 * CHUNK
 PURGED: Final = 16
 """Chunks that are deleted in one transaction."""
 
-_INTERRUPTED: Final = "the upload of a large model or result was interrupted; try again"
-
-_FIND: Final = (
-    select(BLOBS.c.digest)
-    .where(BLOBS.c.digest.in_(bindparam("digests", expanding=True)))
-    # In this order, so that two transactions never wait for each other.
-    .order_by(BLOBS.c.digest)
-    .with_for_update(read=True, key_share=True)
-)
-_ADD: Final = {
-    "sqlite": sqlite.insert(BLOBS).on_conflict_do_nothing().returning(BLOBS.c.digest),
-    "postgresql": postgresql.insert(BLOBS).on_conflict_do_nothing().returning(BLOBS.c.digest),
-}
+_FIND: Final = select(BLOBS.c.digest).where(BLOBS.c.digest.in_(bindparam("digests", expanding=True)))
 _READ: Final = (
     select(BLOBS.c.size, CHUNKS.c.data)
     .select_from(BLOBS)
@@ -65,7 +49,6 @@ _UNUSED: Final = (
     select(BLOBS.c.digest, BLOBS.c.size, BLOBS.c.body)
     .where(BLOBS.c.digest.in_(bindparam("digests", expanding=True)))
     .where(not_(exists().where(USES.c.digest == BLOBS.c.digest)))
-    .order_by(BLOBS.c.digest)
 )
 
 
@@ -118,23 +101,13 @@ def chunks_of(blob: Blob) -> Iterator[bytes]:
         raise UnreadableBlobError(blob.digest, error) from error
 
 
-def start_upload(connection: Connection, body: str, server: str) -> None:
+def start_upload(connection: Connection, body: str) -> None:
     """Announce the chunks of a blob that `store_blobs` adds later."""
-    connection.execute(insert(UPLOADS), {"body": body, "owner": server})
+    connection.execute(insert(UPLOADS), {"body": body})
 
 
-def write_chunks(
-    connection: Connection, body: str, digest: str, server: str, first: int, chunks: Sequence[bytes]
-) -> None:
-    """Write chunks of an upload.
-
-    Raises:
-        JobsUnavailableError: if another server has taken this one for dead, and removes the upload.
-
-    """
-    uploads = select(UPLOADS.c.body).where(UPLOADS.c.body == body, UPLOADS.c.owner == server)
-    if connection.scalar(uploads.with_for_update(read=True, key_share=True)) is None:
-        raise JobsUnavailableError(_INTERRUPTED)
+def write_chunks(connection: Connection, body: str, digest: str, first: int, chunks: Sequence[bytes]) -> None:
+    """Write chunks of an upload."""
     _insert_chunks(connection, [_chunk(body, digest, first + index, chunk) for index, chunk in enumerate(chunks)])
 
 
@@ -147,55 +120,33 @@ def _chunk(body: str, digest: str, number: int, data: bytes) -> dict[str, object
     return {"body": body, "number": number, "data": seal(f"{digest} {number}", data)}
 
 
-def abandon_uploads(connection: Connection, bodies: Collection[str]) -> None:
-    """Let `purge_chunks` delete the chunks of uploads."""
-    connection.execute(update(UPLOADS).where(UPLOADS.c.body.in_(bodies)).values(owner=None))
-
-
-def lock_blobs(connection: Connection, digests: Collection[str]) -> set[str]:
-    """Return which blobs exist.
-
-    No other transaction removes these before the end of this one.
-    """
+def existing_blobs(connection: Connection, digests: Collection[str]) -> set[str]:
+    """Return which blobs exist."""
     return set(connection.scalars(_FIND, {"digests": sorted(digests)})) if digests else set()
 
 
-def store_blobs(connection: Connection, blobs: Mapping[str, NewBlob], server: str) -> None:
+def store_blobs(connection: Connection, blobs: Mapping[str, NewBlob]) -> None:
     """Store those blobs that do not exist.
-
-    No other transaction removes any of them before the end of this one.
 
     Raises:
         UnreadableBlobError: if the file of a blob cannot be read.
-        JobsUnavailableError: if another server has taken this one for dead, and removed what it had uploaded.
 
     """
-    missing = dict(blobs)
-    while missing:
-        for digest in lock_blobs(connection, missing):
-            del missing[digest]
-        if not missing:
-            break
-        rows = [
-            {"digest": digest, "size": new.blob.size, "body": new.body or new_job_id()}
-            for digest, new in sorted(missing.items())
-        ]
-        added = set(connection.scalars(_ADD[connection.dialect.name], rows))
-        bodies = {str(row["body"]): missing[str(row["digest"])] for row in rows if row["digest"] in added}
-        _store_bodies(connection, bodies, server)
-        # Of the others, another transaction has stored some meanwhile. These are to be locked.
-        for digest in added:
-            del missing[digest]
-
-
-def _store_bodies(connection: Connection, bodies: Mapping[str, NewBlob], server: str) -> None:
+    missing = blobs.keys() - existing_blobs(connection, blobs)
+    if not missing:
+        return
+    bodies = {blobs[digest].body or new_job_id(): blobs[digest] for digest in sorted(missing)}
+    connection.execute(
+        insert(BLOBS),
+        [{"digest": new.blob.digest, "size": new.blob.size, "body": body} for body, new in bodies.items()],
+    )
+    uploaded = [body for body, new in bodies.items() if new.body is not None]
+    if uploaded:
+        connection.execute(delete(UPLOADS).where(UPLOADS.c.body.in_(uploaded)))
     rows: list[dict[str, object]] = []
     size = 0
     for body, new in bodies.items():
         if new.body is not None:
-            uploads = delete(UPLOADS).where(UPLOADS.c.body == body, UPLOADS.c.owner == server)
-            if connection.execute(uploads).rowcount != 1:
-                raise JobsUnavailableError(_INTERRUPTED)
             continue
         for number, chunk in enumerate(chunks_of(new.blob)):
             rows.append(_chunk(body, new.blob.digest, number, chunk))
@@ -232,10 +183,10 @@ def read_chunk(connection: Connection, digest: str, number: int) -> bytes:
 
 def drop_blob(connection: Connection, digest: str) -> None:
     """Remove a damaged blob, so that it is stored again with the next job that has it."""
-    bodies = list(connection.scalars(select(BLOBS.c.body).where(BLOBS.c.digest == digest).with_for_update()))
-    connection.execute(delete(BLOBS).where(BLOBS.c.digest == digest))
-    if bodies:
-        connection.execute(insert(UPLOADS), [{"body": body, "owner": None} for body in bodies])
+    body = connection.scalar(select(BLOBS.c.body).where(BLOBS.c.digest == digest))
+    if body is not None:
+        connection.execute(delete(BLOBS).where(BLOBS.c.digest == digest))
+        connection.execute(insert(UPLOADS), {"body": body})
 
 
 def stored_bytes(connection: Connection) -> int:
@@ -243,26 +194,9 @@ def stored_bytes(connection: Connection) -> int:
     return int(connection.scalar(select(func.coalesce(func.sum(BLOBS.c.size), 0))) or 0)
 
 
-def lock_removal(connection: Connection) -> None:
-    """Let no other server remove jobs or blobs before the end of the transaction.
-
-    Two servers that remove the last two jobs with a blob at once would both see the job of the other one, and leave the
-    blob.
-    """
-    if connection.dialect.name == "postgresql":
-        connection.execute(select(func.pg_advisory_xact_lock(LOCK_KEYS["removal"])))
-
-
 def free_blobs(connection: Connection, digests: Collection[str]) -> None:
-    """Remove those blobs that no job refers to; the caller has called `lock_removal`."""
-    parameters = {"digests": sorted(digests)}
-    candidates = [row.digest for row in connection.execute(_UNUSED, parameters)]
-    if not candidates:
-        return
-    # A transaction that refers to a blob has locked it. After its end, this statement and the next one see the job.
-    locked = select(BLOBS.c.digest).where(BLOBS.c.digest.in_(candidates)).order_by(BLOBS.c.digest)
-    connection.execute(locked.with_for_update())
-    unused = connection.execute(_UNUSED, {"digests": candidates}).all()
+    """Remove those blobs that no job refers to."""
+    unused = connection.execute(_UNUSED, {"digests": sorted(digests)}).all()
     small = [row.body for row in unused if row.size <= LARGE]
     large = [row.body for row in unused if row.size > LARGE]
     if unused:
@@ -270,13 +204,18 @@ def free_blobs(connection: Connection, digests: Collection[str]) -> None:
     if small:
         connection.execute(delete(CHUNKS).where(CHUNKS.c.body.in_(small)))
     if large:
-        connection.execute(insert(UPLOADS), [{"body": body, "owner": None} for body in large])
+        connection.execute(insert(UPLOADS), [{"body": body} for body in large])
 
 
-def purge_chunks(connection: Connection) -> bool:
-    """Delete some chunks of blobs that were removed; return whether more may be left."""
-    bodies = select(UPLOADS.c.body).where(UPLOADS.c.owner.is_(None)).limit(1).with_for_update(skip_locked=True)
-    body = connection.scalar(bodies)
+def purge_chunks(connection: Connection, used: Collection[str]) -> bool:
+    """Delete some chunks of no blob; return whether more may be left.
+
+    Parameters:
+        connection: the connection.
+        used: the bodies of uploads that are not over.
+
+    """
+    body = connection.scalar(select(UPLOADS.c.body).where(UPLOADS.c.body.not_in(used)).limit(1))
     if body is None:
         return False
     numbers = list(connection.scalars(select(CHUNKS.c.number).where(CHUNKS.c.body == body).limit(PURGED)))

@@ -10,11 +10,11 @@ from apass.errors import MissingExtraError
 from apass.service.errors import JobsUnavailableError
 from apass.service.job_store import JobChange
 from apass.service.jobs import JobEvent, JobRecord
-from apass.service.sql_blobs import NewBlob, lock_blobs, store_blobs
+from apass.service.sql_blobs import NewBlob, existing_blobs, store_blobs
 from apass.service.sql_schema import EVENTS, IS_UNFINISHED, JOBS, USES
 
 try:
-    from sqlalchemy import Connection, bindparam, select, text, tuple_, update
+    from sqlalchemy import Connection, bindparam, insert, select, text, tuple_, update
     from sqlalchemy.dialects import postgresql, sqlite
 except ImportError as _error:
     raise MissingExtraError(f"SqlJobStore needs SQLAlchemy ({_error}): pip install 'apass[serve]'") from _error
@@ -27,20 +27,9 @@ _SAME_REQUESTS: Final = select(JOBS.c.tenant, JOBS.c.idempotency_key, JOBS.c.id,
     tuple_(JOBS.c.tenant, JOBS.c.idempotency_key).in_(bindparam("requests", expanding=True)),
     text("idempotency_key IS NOT NULL"),
 )
-_OWNED: Final = (
-    select(JOBS.c.id)
-    .where(JOBS.c.id.in_(bindparam("ids", expanding=True)), JOBS.c.owner == bindparam("server"), _UNFINISHED)
-    .order_by(JOBS.c.id)
-    .with_for_update()
-)
-_BY_ID: Final = select(JOBS.c.id, JOBS.c.record).where(JOBS.c.id.in_(bindparam("ids", expanding=True)))
-_ENDED_HERE: Final = select(JOBS.c.id, JOBS.c.record).where(
-    JOBS.c.id.in_(bindparam("ids", expanding=True)), JOBS.c.owner == bindparam("server"), text("finished IS NOT NULL")
-)
-_ADD: Final = {
-    "sqlite": sqlite.insert(JOBS).on_conflict_do_nothing().returning(JOBS.c.id),
-    "postgresql": postgresql.insert(JOBS).on_conflict_do_nothing().returning(JOBS.c.id),
-}
+_OF_IDS: Final = JOBS.c.id.in_(bindparam("ids", expanding=True))
+_OPEN: Final = select(JOBS.c.id).where(_OF_IDS, _UNFINISHED)
+_ENDED: Final = select(JOBS.c.id, JOBS.c.record).where(_OF_IDS, text("finished IS NOT NULL"))
 _ADD_USES: Final = {
     "sqlite": sqlite.insert(USES).on_conflict_do_nothing(),
     "postgresql": postgresql.insert(USES).on_conflict_do_nothing(),
@@ -52,7 +41,7 @@ _ADD_EVENTS: Final = {
 _CHANGED: Final = ("state", "finished", "attempts", "result", "report", "record")
 _CHANGE: Final = (
     update(JOBS)
-    .where(JOBS.c.id == bindparam("job"), JOBS.c.owner == bindparam("server"), _UNFINISHED)
+    .where(JOBS.c.id == bindparam("job"), _UNFINISHED)
     .values({name: bindparam(f"new_{name}") for name in _CHANGED})
 )
 
@@ -68,8 +57,8 @@ class Addition:
     row: Mapping[str, Any] = field(init=False)
     """The row of the job."""
 
-    def prepare(self, server: str) -> None:
-        """Compute the row, for a server that is to have the job."""
+    def prepare(self) -> None:
+        """Compute the row."""
         job = self.job
         self.row = {
             **_row(job),
@@ -80,8 +69,6 @@ class Addition:
             "key": job.key,
             "idempotency_key": job.idempotency_key,
             "created": job.created,
-            "owner": server,
-            "cancel_requested": False,
             "model": job.model_digest,
         }
 
@@ -105,7 +92,7 @@ class Change:
     events: Mapping[str, Any] | None = field(init=False, default=None)
     """The row of its events."""
 
-    def prepare(self, server: str) -> None:
+    def prepare(self) -> None:
         """Compute the rows.
 
         Raises:
@@ -113,8 +100,7 @@ class Change:
 
         """
         job, events = self.change.job, self.change.events
-        row = {f"new_{name}": value for name, value in _row(job).items()}
-        self.row = {**row, "job": job.id, "server": server}
+        self.row = {"job": job.id, **{f"new_{name}": value for name, value in _row(job).items()}}
         if events:
             plain = [[event.id, event.kind, event.time, event.data] for event in events]
             data = sealed_text(job.id, json.dumps(plain, separators=(",", ":")))
@@ -182,12 +168,12 @@ def parse_events(job_id: str, rows: Iterable[str], after: int, label: str) -> Se
 
 
 def store_changes(
-    connection: Connection, items: Sequence[Addition | Change], server: str, label: str
+    connection: Connection, items: Sequence[Addition | Change], label: str
 ) -> list[JobRecord | bool | Exception]:
     """Store jobs and changes in a transaction, and return the outcome of each.
 
     The outcome of an addition is the job itself, the earlier job with the same idempotency key, or KeyError. The
-    outcome of a change is whether the job belongs to the server, or KeyError.
+    outcome of a change is whether the job had not ended, or KeyError.
 
     Raises:
         UnreadableBlobError: if the file of a blob cannot be read. Nothing may be committed then.
@@ -196,12 +182,11 @@ def store_changes(
     outcomes: dict[Addition | Change, JobRecord | bool | Exception] = {}
     additions = [item for item in items if isinstance(item, Addition)]
     changes = [item for item in items if isinstance(item, Change)]
-    # Every transaction locks rows in the same order, so that two never wait for each other: jobs, then blobs.
     if changes:
-        changes = _permitted(connection, changes, server, outcomes)
+        changes = _permitted(connection, changes, outcomes)
     candidates: list[Addition | Change] = [*additions, *changes]
     needed = {item: _needed(item) for item in candidates}
-    found = lock_blobs(connection, set[str]().union(*needed.values()))
+    found = existing_blobs(connection, set[str]().union(*needed.values()))
     for item, digests in needed.items():
         if digests - found:
             outcomes[item] = KeyError(*sorted(digests - found))
@@ -211,7 +196,7 @@ def store_changes(
     for item in changes:
         blobs |= item.blobs
     if blobs:
-        store_blobs(connection, blobs, server)
+        store_blobs(connection, blobs)
     _write(connection, additions, changes)
     return [outcomes[item] for item in items]
 
@@ -226,24 +211,21 @@ def _needed(item: Addition | Change) -> set[str]:
 def _permitted(
     connection: Connection,
     changes: Sequence[Change],
-    server: str,
     outcomes: dict[Addition | Change, JobRecord | bool | Exception],
 ) -> list[Change]:
-    """Return the changes of unfinished jobs of the server, and lock these jobs."""
-    ids = sorted({item.change.job.id for item in changes})
-    owned = set(connection.scalars(_OWNED, {"ids": ids, "server": server}))
+    """Return the changes of unfinished jobs."""
+    unfinished = set(connection.scalars(_OPEN, {"ids": sorted({item.change.job.id for item in changes})}))
     permitted: list[Change] = []
     refused: list[Change] = []
     for item in changes:
         job = item.change.job
-        (permitted if job.id in owned else refused).append(item)
-        outcomes[item] = job.id in owned
+        (permitted if job.id in unfinished else refused).append(item)
+        outcomes[item] = job.id in unfinished
         if job.ended:
-            owned.discard(job.id)
+            unfinished.discard(job.id)
     if refused:
         # If a connection is lost during a commit, the caller repeats a change that may have been made.
-        ids = sorted({item.change.job.id for item in refused})
-        rows = connection.execute(_ENDED_HERE, {"ids": ids, "server": server})
+        rows = connection.execute(_ENDED, {"ids": sorted({item.change.job.id for item in refused})})
         stored = {row.id: row.record for row in rows}
         for item in refused:
             outcomes[item] = stored.get(item.change.job.id) == item.row["new_record"]
@@ -260,49 +242,19 @@ def _added(
 
     Those with the same idempotency key as another job are left out.
     """
+    requests = {item.request for item in additions if item.request is not None}
+    earlier: dict[tuple[str, str], JobRecord | Exception] = {}
+    if requests:
+        for row in connection.execute(_SAME_REQUESTS, {"requests": sorted(requests)}):
+            earlier[row.tenant, row.idempotency_key] = _earlier_job(row.id, row.record, label)
     added: list[Addition] = []
-    # In this order, for the same reason: another server may be adding a job with the same key.
-    rest = sorted(additions, key=lambda item: item.request or ("", ""))
-    while rest:
-        requests = {item.request for item in rest if item.request is not None}
-        earlier: dict[tuple[str, str], tuple[str, str]] = {}
-        if requests:
-            rows = connection.execute(_SAME_REQUESTS, {"requests": sorted(requests)})
-            earlier = {(row.tenant, row.idempotency_key): (row.id, row.record) for row in rows}
-        new: dict[str, Addition] = {}
-        for item in rest:
-            request = item.request
-            if request is None:
-                new[item.job.id] = item
-            elif request in earlier:
-                outcomes[item] = _earlier_job(*earlier[request], label)
-            elif request in requests:
-                # The next round finds it for further items with the same key.
-                requests.remove(request)
-                new[item.job.id] = item
-        if new:
-            ids = set(connection.scalars(_ADD[connection.dialect.name], [item.row for item in new.values()]))
-            added += [item for job_id, item in new.items() if job_id in ids]
-            outcomes |= {new[job_id]: new[job_id].job for job_id in ids}
-            _find_same_ids(connection, [item for job_id, item in new.items() if job_id not in ids], outcomes, label)
-        # Of the rest, another server has added jobs with the same keys meanwhile.
-        rest = [item for item in rest if item not in outcomes]
+    for item in additions:
+        outcomes[item] = item.job if item.request is None else earlier.setdefault(item.request, item.job)
+        if outcomes[item] is item.job:
+            added.append(item)
+    if added:
+        connection.execute(insert(JOBS), [item.row for item in added])
     return added
-
-
-def _find_same_ids(
-    connection: Connection,
-    items: Sequence[Addition],
-    outcomes: dict[Addition | Change, JobRecord | bool | Exception],
-    label: str,
-) -> None:
-    """Return the stored jobs for those that are stored already."""
-    if items:
-        rows = connection.execute(_BY_ID, {"ids": sorted(item.job.id for item in items)})
-        stored = {row.id: row.record for row in rows}
-        for item in items:
-            if item.job.id in stored:
-                outcomes[item] = _earlier_job(item.job.id, stored[item.job.id], label)
 
 
 def _earlier_job(job_id: str, record: str, label: str) -> JobRecord | Exception:

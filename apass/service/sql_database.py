@@ -1,6 +1,5 @@
 """`Database`: the connections of `SqlJobStore`, and their errors in plain words."""
 
-import errno
 import os
 import shutil
 import sqlite3
@@ -8,18 +7,18 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager, suppress
 from math import inf
 from pathlib import Path
-from socket import gethostname
+from secrets import token_hex
 from time import monotonic
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 from apass.errors import MissingExtraError
-from apass.service.errors import JobsUnavailableError
-from apass.service.sql_schema import APPLICATION_ID, prepare_schema
-from apass.util.file_locks import TAKEN, lock_now
+from apass.service.errors import JobsUnavailableError, StoreTakenError
+from apass.service.server_locks import FileLock, SessionLock
+from apass.service.sql_schema import APPLICATION_ID, SCHEMA, prepare_schema
 
 try:
-    from sqlalchemy import Connection, Engine, create_engine, event, make_url
+    from sqlalchemy import Connection, Engine, bindparam, create_engine, event, make_url, select, text, update
     from sqlalchemy.engine import URL
     from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
     from sqlalchemy.pool import QueuePool
@@ -29,12 +28,6 @@ except ImportError as _error:
 __all__ = ["Database"]
 
 R = TypeVar("R")
-
-_CONFLICTS: Final = ("40001", "40P01")
-"""Codes of PostgreSQL for transactions that have to be repeated: a conflict, and a deadlock."""
-
-_ATTEMPTS: Final = 5
-"""How often a transaction is repeated after a conflict."""
 
 _FULL: Final = "53100"
 """The code of PostgreSQL for a full disk."""
@@ -73,14 +66,26 @@ _SQLITE_REASONS: Final = {
     sqlite3.SQLITE_IOERR: "the disk cannot be read or written",
 }
 
+_IS_OURS: Final = select(SCHEMA.c.server).where(SCHEMA.c.server == bindparam("token")).with_for_update(read=True)
+"""Whether no other server has taken the database over. In PostgreSQL, none does before the end of the transaction."""
+
+_END_OTHERS: Final = text(
+    "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE relation = 'apass_schema'::regclass "
+    "AND mode = 'RowShareLock' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+"""Ends the transactions of a server that has lost its lock. One that is stopped would never end them."""
+
 _PASSWORDS: Final = ("password", "sslpassword", "passfile")
 """Parts of the query of a URL that are not shown."""
 
 
 class Database:
-    """A SQLite file or a PostgreSQL server.
+    """A SQLite file or a PostgreSQL server, which one server of jobs uses at a time.
 
-    Its methods are called in worker threads.
+    A lock decides which one that is. If the lock is lost, and another server takes the database over, no transaction
+    of this one can write any more.
+
+    The methods are called in worker threads.
 
     Parameters:
         path_or_url: a path, or a URL.
@@ -94,12 +99,14 @@ class Database:
 
     def __init__(self, path_or_url: Path | str, timeout: float) -> None:
         url = _parsed(path_or_url)
-        self.is_shared: Final = url.drivername != "sqlite"
-        """Whether several servers may use it."""
+        self.is_remote: Final = url.drivername != "sqlite"
+        """Whether it is a PostgreSQL server."""
         self._timeout = timeout
         self._engine: Engine | None = None
+        self._token = ""
+        """Names this use of the database."""
         self._secrets: list[str] = []
-        if self.is_shared:
+        if self.is_remote:
             secrets = [url.password, *(url.query.get(name) for name in _PASSWORDS)]
             self._secrets = [secret for secret in secrets if isinstance(secret, str) and secret]
             url = url.set(drivername="postgresql+psycopg")
@@ -107,7 +114,8 @@ class Database:
             shown = url.set(drivername="postgresql", query={})
             self.label: str = f"the store {shown.render_as_string(hide_password=True)!r}"
             """How messages name it."""
-            self._create_shared()  # a missing driver is an error at once
+            # A missing driver is an error at once.
+            self._lock = SessionLock(self._create_remote(), timeout)
         else:
             self._file = _SqliteFile(Path(url.database or "").absolute(), timeout)
             self.label = f"the store {str(self._file.path)!r}"
@@ -118,45 +126,57 @@ class Database:
         return self._engine is not None
 
     def open(self) -> None:
-        """Connect, and create the tables.
+        """Lock the database, connect, and create the tables.
 
         Raises:
-            JobsUnavailableError: if the database cannot be used, or another process has the file.
+            StoreTakenError: if another server has locked it. The method may be called again; `close` ends the attempts.
+            JobsUnavailableError: if the database cannot be used.
 
         """
-        if self._engine is not None:
-            raise JobsUnavailableError(f"{self.label} is open already; use another `SqlJobStore`")
         try:
             self._open()
         except JobsUnavailableError as error:
             # Even to start on a full disk, SQLite needs space.
-            if self.is_shared or not error.is_full or not self._file.release_reserve():
+            if self.is_remote or not error.is_full or not self._file.release_reserve():
                 raise
             self._open()
             self._renew_reserve()
 
     def _open(self) -> None:
-        if self.is_shared:
-            self._engine = self._create_shared()
-        else:
-            with self._plain_errors():
-                self._engine = self._file.open(self.label)
         try:
-            self.write(lambda connection: prepare_schema(connection, self.label))
-            if not self.is_shared:
-                with self._plain_errors():
+            with self._plain_errors():
+                if self.is_remote:
+                    self._lock.acquire(self.label)
+                    self._engine = self._create_remote()
+                else:
+                    self._engine = self._file.open(self.label)
+                with self._begin("fast") as connection:
+                    self._take_over(connection)
+                if not self.is_remote:
                     self._file.look_for_damage(self.label)
+        except StoreTakenError:
+            raise
         except BaseException:
             self.close()
             raise
 
+    def _take_over(self, connection: Connection) -> None:
+        """Let no other server write any more."""
+        prepare_schema(connection, self.label)
+        if self.is_remote:
+            connection.execute(_END_OTHERS)
+        self._token = token_hex(16)
+        connection.execute(update(SCHEMA).values(server=self._token))
+
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections, and unlock the database."""
         engine, self._engine = self._engine, None
         if engine is not None:
             engine.dispose()
-            if not self.is_shared:
-                self._file.unlock()
+        if self.is_remote:
+            self._lock.release()
+        else:
+            self._file.unlock()
 
     def write(self, function: Callable[[Connection], R], *, is_durable: bool = True) -> R:
         """Call a function in a transaction, and return its result.
@@ -168,6 +188,7 @@ class Database:
             is_durable: whether the changes must survive a loss of power. They always survive the end of the process.
 
         Raises:
+            StoreTakenError: if another server has taken the database over.
             JobsUnavailableError: if the database cannot be written.
 
         """
@@ -175,7 +196,7 @@ class Database:
         try:
             return self._write(function, kind)
         except JobsUnavailableError as error:
-            if self.is_shared or not error.is_full:
+            if self.is_remote or not error.is_full:
                 raise
         with suppress(JobsUnavailableError), self._plain_errors():
             # Of the file, removed jobs have left pages free. Otherwise it has to grow before the log becomes smaller.
@@ -184,15 +205,17 @@ class Database:
         return self._write(function, kind)
 
     def _write(self, function: Callable[[Connection], R], kind: str) -> R:
-        with self._plain_errors():
-            for attempt in range(_ATTEMPTS):
-                try:
-                    with self._connect().execution_options(apass=kind) as connection, connection.begin():
-                        return function(connection)
-                except DBAPIError as error:
-                    if getattr(error.orig, "sqlstate", None) not in _CONFLICTS or attempt == _ATTEMPTS - 1:
-                        raise
-        raise AssertionError("the last attempt returns or raises")
+        with self._plain_errors(), self._begin(kind) as connection:
+            if connection.scalar(_IS_OURS, {"token": self._token}) is None:
+                raise StoreTakenError(
+                    f"another server has taken over {self.label}; end this one, or start it again as a standby"
+                )
+            return function(connection)
+
+    @contextmanager
+    def _begin(self, kind: str) -> Generator[Connection]:
+        with self._connect().execution_options(apass=kind) as connection, connection.begin():
+            yield connection
 
     def write_reserved(self, function: Callable[[Connection], R], *, is_removal: bool) -> R:
         """Call a function that must succeed on a full disk.
@@ -208,7 +231,7 @@ class Database:
             JobsUnavailableError: if the database cannot be written.
 
         """
-        if self.is_shared:
+        if self.is_remote:
             return self.write(function, is_durable=False)
         if is_removal:
             self._file.keep_reserve()
@@ -237,7 +260,7 @@ class Database:
             size: bytes of the new jobs, and of the results of all jobs that have not ended.
 
         """
-        if self.is_shared or self._file.room() >= size:
+        if self.is_remote or self._file.room() >= size:
             return
         with suppress(JobsUnavailableError), self._plain_errors():
             self._file.empty_log()
@@ -273,14 +296,21 @@ class Database:
     def _connect(self) -> Connection:
         if self._engine is None:
             raise JobsUnavailableError(f"{self.label} is not open; use it within `async with Optimizer(...)`")
-        if not self.is_shared:
+        if not self.is_remote:
             self._file.check()
         return self._engine.connect()
 
-    def _create_shared(self) -> Engine:
-        # A server that is cut off is noticed after this time, and not after the hours that TCP allows.
+    def _create_remote(self) -> Engine:
+        # Each end notices after this time that the other one is cut off, and not after the hours that TCP allows.
         seconds = max(2, round(self._timeout))
-        options = f"-c lock_timeout={round(self._timeout * 1000)}"
+        settings = {
+            "lock_timeout": round(self._timeout * 1000),
+            "tcp_keepalives_idle": seconds,
+            "tcp_keepalives_interval": 2,
+            "tcp_keepalives_count": 3,
+            "tcp_user_timeout": seconds * 1000,
+        }
+        options = " ".join(f"-c {name}={value}" for name, value in settings.items())
         given = self._url.query
         arguments: dict[str, object] = {
             "connect_timeout": seconds,
@@ -377,7 +407,7 @@ class _SqliteFile:
         self._timeout = timeout
         self._may_create = False
         self._identity: tuple[int, int] | None = None
-        self._lock: int | None = None
+        self._lock = FileLock(path.with_name(f"{path.name}.lock"))
 
     def open(self, label: str) -> Engine:
         """Lock the file, and return an engine; the file is created if it does not exist."""
@@ -387,7 +417,7 @@ class _SqliteFile:
             raise JobsUnavailableError(f"{label} cannot be used: it is a folder; write the path of a file")
         # First of all: even to lock it, or to change its journal mode, would disturb another program.
         self._check_owner(label)
-        self._acquire(label)
+        self._lock.acquire(label)
         try:
             with suppress(OSError):  # SQLite reports it, unless the file exists
                 # SQLite would let all users read the models, and gives its other files the permissions of this one.
@@ -499,10 +529,7 @@ class _SqliteFile:
     def unlock(self) -> None:
         """Let another process use the file."""
         self._identity = None
-        lock, self._lock = self._lock, None
-        if lock is not None:
-            _LOCKS.discard(lock)
-            os.close(lock)
+        self._lock.release()
 
     def _current(self) -> tuple[int, int]:
         try:
@@ -553,49 +580,6 @@ class _SqliteFile:
             raise JobsUnavailableError(
                 f"{label} is a database of another program and was not changed; use another file"
             )
-
-    def _acquire(self, label: str) -> None:
-        """Lock the file. The lock ends with the process, even with one that is killed."""
-        path = self.path.with_name(f"{self.path.name}.lock")
-        try:
-            lock = os.open(path, os.O_RDWR | os.O_CREAT, MODE)
-        except OSError as error:
-            raise JobsUnavailableError(f"{label} cannot be locked: {path}: {error.strerror}") from error
-        try:
-            lock_now(lock)
-            os.ftruncate(lock, 0)
-            os.write(lock, f"process {os.getpid()} on {gethostname()}\n".encode())
-        except OSError as error:
-            holder = os.read(lock, 1000).decode(errors="replace").strip()
-            os.close(lock)
-            if error.errno not in TAKEN:
-                raise JobsUnavailableError(
-                    f"{label} cannot be locked: {path}: {error.strerror}", is_full=error.errno == errno.ENOSPC
-                ) from error
-            raise JobsUnavailableError(
-                f"{label} is in use by {holder or 'another process'}; "
-                "stop that process, or use PostgreSQL for several servers"
-            ) from None
-        self._lock = lock
-        _LOCKS.add(lock)
-
-
-_LOCKS: Final[set[int]] = set()
-"""The descriptors of the locks of this process."""
-
-
-def _close_inherited() -> None:
-    """Close the locks of the parent process.
-
-    Otherwise they would last as long as this process.
-    """
-    for lock in _LOCKS:
-        os.close(lock)
-    _LOCKS.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_close_inherited)
 
 
 def _reserve_size(free: int, part: float = 0.5) -> int:

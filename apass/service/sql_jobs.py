@@ -1,12 +1,11 @@
 """`SqlJobStore`: jobs in a SQLite file, or in a PostgreSQL database."""
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from secrets import token_hex
 from time import time
 from typing import Any, Final, TypeVar, cast
 
@@ -14,35 +13,25 @@ import anyio
 
 from apass.concurrency.thread_batches import ThreadBatches
 from apass.errors import MissingExtraError, StoreWarning
-from apass.service.errors import JobsUnavailableError
-from apass.service.job_store import CHUNK, Blob, DamagedBlobError, JobChange, JobPage, JobQuery, StoreSync
+from apass.service.errors import JobsUnavailableError, StoreTakenError
+from apass.service.job_store import CHUNK, Blob, DamagedBlobError, JobChange, JobPage, JobQuery
 from apass.service.jobs import ENDED, JobEvent, JobRecord, JobState, new_job_id
 from apass.service.sql_blobs import (
     LARGE,
     NewBlob,
     UnreadableBlobError,
-    abandon_uploads,
     chunks_of,
     drop_blob,
-    lock_blobs,
+    existing_blobs,
     purge_chunks,
     read_chunk,
     start_upload,
     write_chunks,
 )
-from apass.service.sql_changes import Addition, Change, parse_events, parse_record, store_changes
+from apass.service.sql_changes import Addition, Change, parse_events, parse_record, sealed_text, store_changes
 from apass.service.sql_database import Database
 from apass.service.sql_removal import REMOVED, remove_job, remove_large, remove_old, withdraw_jobs
 from apass.service.sql_schema import EVENTS, IS_DONE, IS_UNFINISHED, JOBS, escape
-from apass.service.sql_servers import (
-    adopt_jobs,
-    extend_lease,
-    own_jobs,
-    records_of,
-    register,
-    release_jobs,
-    take_all_jobs,
-)
 from apass.util.checks import is_seconds
 
 try:
@@ -56,6 +45,15 @@ __all__ = ["SqlJobStore"]
 
 R = TypeVar("R")
 
+STANDBY_SECONDS: Final = 0.5
+"""Seconds between two attempts of a standby to get the store."""
+
+UNREACHABLE_SECONDS: Final = 2.5
+"""Seconds before the next attempt if the database cannot be reached.
+
+After its restart, the active server is the first to get its lock again.
+"""
+
 _GROUP: Final = 256
 """Jobs and changes that are stored in one transaction."""
 
@@ -65,6 +63,8 @@ _GROUP_BYTES: Final = 4 * LARGE
 _JOB_BYTES: Final = 16 << 10
 """Bytes of a job without its model and its result: the record, the events and the report."""
 
+_UNFINISHED: Final = select(JOBS.c.id, JOBS.c.record).where(text(IS_UNFINISHED)).order_by(JOBS.c.id)
+_DAMAGED: Final = select(JOBS.c.id, JOBS.c.record).where(JOBS.c.state.not_in(list(map(str, JobState))))
 _FIND: Final = select(JOBS.c.id, JOBS.c.record).where(JOBS.c.id == bindparam("job"))
 _FIND_DONE: Final = (
     select(JOBS.c.id, JOBS.c.record)
@@ -107,11 +107,12 @@ class SqlJobStore:
 
     Accepted jobs survive the end of the process, and a loss of power.
 
-    - A **SQLite** file has one server. While it is open, the file `NAME.lock` names the process. After a crash, the
-      next process that opens it gets all unfinished jobs.
-    - A **PostgreSQL** database has any number of servers. Each has a lease, which `sync` extends. When a lease is over,
-      by the clock of the database, the other servers adopt the unfinished jobs. A server that continues after its lease
-      cannot change these jobs any more.
+    One server at a time uses it. The next one gets all unfinished jobs.
+
+    - Beside a **SQLite** file, the file `NAME.lock` names the process that has locked it.
+    - In a **PostgreSQL** database, a connection of the server has an advisory lock. If the server is stopped or lost,
+      the database ends this connection after `timeout` seconds. After that, if another server has taken the database
+      over, no method of this one can change anything: it raises StoreTakenError.
 
     Concurrent calls share transactions. Models and results are stored in chunks, so that memory stays bounded.
 
@@ -127,14 +128,13 @@ class SqlJobStore:
 
     Parameters:
         path_or_url: the path of a SQLite file, whose folder must exist; or `postgresql://USER:PASSWORD@HOST/DATABASE`,
-            for `apass[postgres]`. The tables are created if they do not exist. Passwords are not part of messages.
-        sync_seconds: how often a server of PostgreSQL extends its lease, and asks for the news of other servers.
-        lease_seconds: the time after which the jobs of a lost server are adopted.
-        timeout: seconds to wait for a connection, or for the lock of another program.
+            for `apass[postgres]` and PostgreSQL 14 or later. The tables are created if they do not exist. Passwords are
+            not part of messages.
+        timeout: seconds to wait for a connection, for the lock of another program, or for a sign of life of the server
+            that has the lock of a PostgreSQL database.
 
     Raises:
-        ValueError: if the URL is invalid, or a number is not positive, or the lease is shorter than two
-            `sync_seconds`.
+        ValueError: if the URL is invalid, or `timeout` is not positive.
         MissingExtraError: if the driver of the database is not installed.
         JobsUnavailableError: by every method, if the database cannot be read or written, or is not open. The next call
             tries to connect again.
@@ -144,36 +144,17 @@ class SqlJobStore:
     is_durable: bool = True
     """Jobs survive the end of the process."""
 
-    def __init__(
-        self,
-        path_or_url: Path | str,
-        *,
-        sync_seconds: float = 2.0,
-        lease_seconds: float = 10.0,
-        timeout: float = 10.0,
-    ) -> None:
-        for name, value in (("sync_seconds", sync_seconds), ("lease_seconds", lease_seconds), ("timeout", timeout)):
-            if not is_seconds(value):
-                raise ValueError(f"{name} must be a positive number of seconds, got {value!r}")
-        if lease_seconds < 2 * sync_seconds:
-            raise ValueError(
-                f"lease_seconds must be at least twice sync_seconds ({sync_seconds:g}), got {lease_seconds:g}; "
-                "otherwise a server loses its jobs when one call is late"
-            )
+    def __init__(self, path_or_url: Path | str, *, timeout: float = 10.0) -> None:
+        if not is_seconds(timeout):
+            raise ValueError(f"timeout must be a positive number of seconds, got {timeout!r}")
         self._database = Database(path_or_url, timeout)
-        self.sync_seconds: float | None = sync_seconds if self._database.is_shared else None
-        """Seconds between two calls of `sync`; None for SQLite."""
-        self._lease = lease_seconds
-        self._server = ""
         self._known: dict[str, int] = {}
-        """The unfinished jobs of this server, with the sizes of their models. Only the thread that writes uses it."""
-        self._reported: set[str] = set()
-        """The jobs whose cancellation `sync` has returned."""
+        """The unfinished jobs, with the sizes of their models. Only the thread that writes uses it."""
         self._withdrawn: set[str] = set()
         """Jobs that are to be removed again, because their submission was cancelled."""
-        self._abandoned: list[str] = []
-        """Uploads that are to be removed, because they were not needed or have failed."""
-        # One thread writes: SQLite has one writer, and the transactions of a server need no locks among themselves.
+        self._uploads: set[str] = set()
+        """The bodies of uploads that are not over."""
+        # One thread writes: SQLite has one writer, and transactions need no locks among themselves.
         self._writes: ThreadBatches[_Add | _Update | Callable[[], Any], Any] = ThreadBatches(self._write_all)
         self._lookups: ThreadBatches[Callable[[Connection], Any], Any] = ThreadBatches(
             self._database.read, threads=2, size=64
@@ -186,46 +167,62 @@ class SqlJobStore:
     def __repr__(self) -> str:
         return f"<SqlJobStore: {self._database.label}>"
 
-    async def open(self) -> Sequence[JobRecord]:
-        """Open the store, and return the unfinished jobs that this server has to run.
+    async def open(self, *, wait: bool = False) -> Sequence[JobRecord]:
+        """Open the store, and return the unfinished jobs.
+
+        Parameters:
+            wait: whether to wait while another server uses the store, or the database cannot be reached.
 
         Raises:
-            JobsUnavailableError: if the database cannot be used, another process has the SQLite file, or the tables are
-                those of another program or version. These are not changed.
+            StoreTakenError: if another server uses the store.
+            JobsUnavailableError: if the database cannot be used, or its tables are those of another program or a later
+                version. These are not changed.
 
         """
-        return await anyio.to_thread.run_sync(self._open)
+        if self._database.is_open:
+            raise JobsUnavailableError(f"{self._database.label} is open already; use another `SqlJobStore`")
+        try:
+            while True:
+                try:
+                    return await anyio.to_thread.run_sync(self._open)
+                except JobsUnavailableError as error:
+                    if not wait or not (_is_unreachable(error) or isinstance(error, StoreTakenError)):
+                        raise
+                    pause = UNREACHABLE_SECONDS if _is_unreachable(error) else STANDBY_SECONDS
+                await anyio.sleep(pause)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._database.close)
+            raise
 
     def _open(self) -> Sequence[JobRecord]:
         self._database.open()
-        # Another id each time: what an earlier use of the store still does must not change jobs.
-        self._server = token_hex(16)
-        self._known.clear()
-        self._reported.clear()
         self._withdrawn.clear()
-        self._abandoned.clear()
+        self._uploads.clear()
         try:
-            if self._database.is_shared:
-                rows = self._database.write(self._take)
-            else:
-                rows = self._database.write_reserved(self._take_all, is_removal=False)
+            rows = self._database.write_reserved(self._unfinished, is_removal=False)
         except BaseException:
             self._database.close()
             raise
-        return self._adopted(rows)
+        jobs = self._parsed(rows)
+        # A job with a damaged record may need room, too.
+        self._known = {**dict.fromkeys((job_id for job_id, _ in rows), 0), **{job.id: job.model_size for job in jobs}}
+        return jobs
 
-    def _take(self, connection: Connection) -> Sequence[tuple[str, str]]:
-        extend_lease(connection, self._server, self._lease)
-        return adopt_jobs(connection, self._server)
-
-    def _take_all(self, connection: Connection) -> Sequence[tuple[str, str]]:
-        return take_all_jobs(connection, self._server, self._database.label)
+    def _unfinished(self, connection: Connection) -> Sequence[tuple[str, str]]:
+        """Return the ids and the records of unfinished jobs."""
+        # A job whose state is damaged would be none of them.
+        for job_id, record in connection.execute(_DAMAGED).all():
+            with suppress(JobsUnavailableError):
+                state = str(parse_record(job_id, record, self._database.label).state)
+                connection.execute(update(JOBS).where(JOBS.c.id == job_id).values(state=state))
+        return [(row.id, row.record) for row in connection.execute(_UNFINISHED)]
 
     async def close(self) -> None:
-        """Give the unfinished jobs back, and close the connections.
+        """Give the unfinished jobs back, and let another server use the store.
 
-        The attempts of jobs that run do not count. If the database cannot be written, a StoreWarning says so, and other
-        servers adopt the jobs at the end of the lease.
+        The attempts of jobs that run do not count. If the database cannot be written, a StoreWarning says so, and they
+        count.
         """
         await self._writes.run(self._close)
 
@@ -233,12 +230,21 @@ class SqlJobStore:
         if not self._database.is_open:
             return
         try:
-            release = partial(release_jobs, server=self._server, label=self._database.label)
-            self._database.write_reserved(release, is_removal=False)
+            self._database.write_reserved(self._give_back, is_removal=False)
+        except StoreTakenError:
+            pass  # another server runs them
         except JobsUnavailableError as error:
             warnings.warn(f"jobs were not given back: {error}", StoreWarning, 2)
         finally:
             self._database.close()
+
+    def _give_back(self, connection: Connection) -> None:
+        for job_id, record in connection.execute(_UNFINISHED.where(JOBS.c.state == "running")).all():
+            with suppress(JobsUnavailableError):  # a damaged record stays as it is
+                job = parse_record(job_id, record, self._database.label)
+                job = job.with_state(JobState.QUEUED, attempts=max(0, job.attempts - 1))
+                values = {"state": "queued", "attempts": job.attempts, "record": sealed_text(job_id, job.to_json())}
+                connection.execute(update(JOBS).where(JOBS.c.id == job_id).values(values))
 
     async def add(self, job: JobRecord, model: Blob) -> JobRecord:
         """Store a new job; see `JobStore`.
@@ -264,8 +270,7 @@ class SqlJobStore:
             raise
         finally:
             if body is not None:
-                # Without effect if the job has it.
-                self._abandoned.append(body)
+                self._uploads.discard(body)
 
     async def find(self, job_id: str) -> JobRecord | None:
         """Return a job."""
@@ -293,9 +298,7 @@ class SqlJobStore:
         return await self._scan(partial(self._count, tenant))
 
     async def update(self, changes: Sequence[JobChange]) -> Sequence[bool]:
-        """Make changes of unfinished jobs of this server; see `JobStore`.
-
-        To repeat a call that has failed is safe.
+        """Make changes of unfinished jobs; see `JobStore`.
 
         Raises:
             KeyError: if the result or the report of a job does not exist.
@@ -307,13 +310,7 @@ class SqlJobStore:
             items = [Change(change, await self._new_blobs(change, bodies)) for change in changes]
             return cast("Sequence[bool]", await self._writes.run(_Update(items)))
         finally:
-            self._abandoned += bodies.values()
-
-    async def request_cancel(self, job_id: str) -> bool:
-        """Request that the server with the job cancels it; its `sync` returns the request."""
-        if not self._database.is_shared:
-            return False
-        return await self._run(partial(_request_cancel, job_id))
+            self._uploads.difference_update(bodies.values())
 
     async def read(self, digest: str, index: int) -> bytes:
         """Return a chunk of a blob; see `JobStore`."""
@@ -328,12 +325,6 @@ class SqlJobStore:
     async def events(self, job_id: str, after: int) -> Sequence[JobEvent]:
         """Return the stored events of a job that come after a number."""
         return await self._look_up(partial(self._events, job_id, after))
-
-    async def sync(self) -> StoreSync:
-        """Extend the lease of this server, and return what others have done."""
-        if not self._database.is_shared:
-            return StoreSync()
-        return cast("StoreSync", await self._writes.run(self._sync))
 
     async def expire(self, max_age: float | None, max_bytes: int | None) -> int:
         """Remove old jobs; see `JobStore`. A transaction removes a part of them."""
@@ -373,16 +364,9 @@ class SqlJobStore:
         return cast("R", await self._scans.run(function))
 
     async def _purge(self) -> None:
-        """Delete the chunks of large blobs that were removed."""
-        # Another call may purge at the same time.
-        bodies, self._abandoned = self._abandoned, []
-        if bodies:
-            try:
-                await self._remove(partial(abandon_uploads, bodies=bodies))
-            except BaseException:
-                self._abandoned += bodies
-                raise
-        while await self._remove(purge_chunks):
+        """Delete chunks of removed blobs, and of uploads that were not needed."""
+        # The uploads are those of the moment of each transaction.
+        while await self._remove(lambda connection: purge_chunks(connection, tuple(self._uploads))):
             pass
 
     async def _new_blobs(self, change: JobChange, bodies: dict[str, str]) -> Mapping[str, NewBlob]:
@@ -406,19 +390,17 @@ class SqlJobStore:
         """
         if blob.size <= LARGE:
             return None
-        if await self._look_up(partial(lock_blobs, digests=(blob.digest,))):
+        if await self._look_up(partial(existing_blobs, digests=(blob.digest,))):
             return None
         body, first, chunks = new_job_id(), 0, chunks_of(blob)
+        self._uploads.add(body)
         try:
-            await self._run(partial(start_upload, body=body, server=self._server))
+            await self._run(partial(start_upload, body=body))
             while some := await anyio.to_thread.run_sync(lambda: list(islice(chunks, LARGE // CHUNK))):
-                write = partial(
-                    write_chunks, body=body, digest=blob.digest, server=self._server, first=first, chunks=some
-                )
-                await self._run(write)
+                await self._run(partial(write_chunks, body=body, digest=blob.digest, first=first, chunks=some))
                 first += len(some)
         except BaseException as error:
-            self._abandoned.append(body)
+            self._uploads.discard(body)
             if isinstance(error, UnreadableBlobError):
                 raise error.cause from error
             raise
@@ -449,7 +431,7 @@ class SqlJobStore:
         size = 0
         for unit in units:
             try:
-                unit.prepare(self._server)
+                unit.prepare()
                 if isinstance(unit, Addition):
                     # A job that is accepted without room for its result could not end.
                     size = size or sum(self._known.values()) + _JOB_BYTES * len(self._known)
@@ -464,16 +446,14 @@ class SqlJobStore:
         # The end of a job need not survive a loss of power: the job then runs again.
         is_durable = any(isinstance(unit, Addition) for unit in ready)
         try:
-            stored = self._database.write(
-                partial(self._store, ready), is_durable=is_durable or self._database.is_shared
-            )
+            store = partial(store_changes, items=ready, label=self._database.label)
+            stored = self._database.write(store, is_durable=is_durable or self._database.is_remote)
         except UnreadableBlobError as error:
             outcomes |= {unit: error.cause for unit in ready if error.digest in _digests(unit)}
             self._store_group([unit for unit in ready if unit not in outcomes], outcomes)
         except JobsUnavailableError as error:
-            # Without a connection, or on a full disk, one by one would fail in the same way.
-            is_general = isinstance(error.__cause__, OperationalError | InterfaceError | PoolTimeoutError)
-            if is_general or len(ready) == 1:
+            # One by one would fail in the same way.
+            if _is_unreachable(error) or isinstance(error, StoreTakenError) or len(ready) == 1:
                 outcomes |= dict.fromkeys(ready, error)
             else:
                 for unit in ready:
@@ -483,13 +463,8 @@ class SqlJobStore:
             for unit in ready:
                 self._note(unit, outcomes[unit])
 
-    def _store(self, units: Sequence[Addition | Change], connection: Connection) -> Sequence[Any]:
-        if self._database.is_shared:
-            register(connection, self._server, self._lease)
-        return store_changes(connection, units, self._server, self._database.label)
-
     def _note(self, unit: Addition | Change, outcome: Any) -> None:
-        """Record which jobs this server has, after a transaction."""
+        """Record which jobs are unfinished, after a transaction."""
         if isinstance(unit, Change):
             if outcome is False or (outcome is True and unit.change.job.ended):
                 self._known.pop(unit.change.job.id, None)
@@ -505,39 +480,10 @@ class SqlJobStore:
         """Remove the jobs whose submission was cancelled after they were stored."""
         ids = tuple(self._withdrawn)
         if ids:
-            self._database.write(partial(withdraw_jobs, ids=ids, server=self._server), is_durable=False)
-            self._forget(ids)
+            self._database.write(partial(withdraw_jobs, ids=ids), is_durable=False)
+            for job_id in ids:
+                self._known.pop(job_id, None)
             self._withdrawn.difference_update(ids)
-
-    def _sync(self) -> StoreSync:
-        own, rows = self._database.write(self._exchange)
-        lost = sorted(self._known.keys() - own.keys())
-        self._forget(lost)
-        jobs = self._adopted(rows)
-        cancelled = [job_id for job_id, is_cancelled in own.items() if is_cancelled and job_id not in self._reported]
-        self._reported.intersection_update(own)
-        self._reported.update(cancelled)
-        return StoreSync(cancelled, lost, jobs)
-
-    def _exchange(self, connection: Connection) -> tuple[Mapping[str, bool], Sequence[tuple[str, str]]]:
-        extend_lease(connection, self._server, self._lease)
-        own = own_jobs(connection, self._server)
-        # If the connection is lost during a commit, `add` raises an error although the job may be stored.
-        unknown = sorted(own.keys() - self._known.keys())
-        rows = [*records_of(connection, unknown)] if unknown else []
-        return own, [*rows, *adopt_jobs(connection, self._server)]
-
-    def _adopted(self, rows: Sequence[tuple[str, str]]) -> Sequence[JobRecord]:
-        """Note that this server has some jobs; return their records."""
-        jobs = self._parsed(rows)
-        # A job with a damaged record, too: it is not new at the next `sync`.
-        self._known.update((job_id, 0) for job_id, _ in rows)
-        self._known.update((job.id, job.model_size) for job in jobs)
-        return jobs
-
-    def _forget(self, ids: Iterable[str]) -> None:
-        for job_id in ids:
-            self._known.pop(job_id, None)
 
     def _parsed(self, rows: Sequence[tuple[str, str]]) -> Sequence[JobRecord]:
         """Return the records of rows without those that are damaged."""
@@ -567,7 +513,7 @@ class SqlJobStore:
         if query.text:
             # Not LIKE, which has wildcards, and a limited length.
             wanted = escape(query.text.lower())
-            position = func.strpos if self._database.is_shared else func.instr
+            position = func.strpos if self._database.is_remote else func.instr
             statement = statement.where(
                 or_(
                     position(JOBS.c.name, wanted) > 0,
@@ -590,9 +536,9 @@ class SqlJobStore:
         return parse_events(job_id, rows, after, self._database.label)
 
 
-def _request_cancel(job_id: str, connection: Connection) -> bool:
-    jobs = update(JOBS).where(JOBS.c.id == job_id, text(IS_UNFINISHED))
-    return connection.execute(jobs.values(cancel_requested=True)).rowcount == 1
+def _is_unreachable(error: JobsUnavailableError) -> bool:
+    """Return whether there is no connection, or no room on the disk."""
+    return isinstance(error.__cause__, OperationalError | InterfaceError | PoolTimeoutError)
 
 
 def _digests(unit: Addition | Change) -> Collection[str]:

@@ -5,11 +5,11 @@ from collections.abc import Collection
 from typing import Final
 
 from apass.errors import MissingExtraError
-from apass.service.sql_blobs import free_blobs, lock_removal, stored_bytes
+from apass.service.sql_blobs import free_blobs, stored_bytes
 from apass.service.sql_schema import BLOBS, EVENTS, IS_UNFINISHED, JOBS, USES
 
 try:
-    from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, not_, select, text
+    from sqlalchemy import ColumnElement, Connection, TextClause, bindparam, delete, exists, not_, select, text
 except ImportError as _error:
     raise MissingExtraError(f"SqlJobStore needs SQLAlchemy ({_error}): pip install 'apass[serve]'") from _error
 
@@ -31,13 +31,11 @@ _OLDEST: Final = (
 
 def remove_job(connection: Connection, job_id: str) -> bool:
     """Remove a job that has ended; return whether it was there."""
-    lock_removal(connection)
     return bool(_remove(connection, [job_id], JOBS.c.finished.is_not(None)))
 
 
 def remove_old(connection: Connection, limit: float) -> int:
     """Remove some of the jobs that ended before a time; return how many."""
-    lock_removal(connection)
     ids = list(connection.scalars(_OLD, {"limit": limit}))
     return _remove(connection, ids, JOBS.c.finished.is_not(None))
 
@@ -47,7 +45,6 @@ def remove_large(connection: Connection, max_bytes: int) -> int:
 
     Those that remain have few enough bytes, or more are to be removed.
     """
-    lock_removal(connection)
     excess = stored_bytes(connection) - max_bytes
     if excess <= 0:
         return 0
@@ -70,15 +67,14 @@ def remove_large(connection: Connection, max_bytes: int) -> int:
     return _remove(connection, ids, JOBS.c.finished.is_not(None))
 
 
-def withdraw_jobs(connection: Connection, ids: Collection[str], server: str) -> int:
+def withdraw_jobs(connection: Connection, ids: Collection[str]) -> int:
     """Remove jobs whose submission was cancelled; return how many."""
-    lock_removal(connection)
-    return _remove(connection, ids, (JOBS.c.owner == server) & text(IS_UNFINISHED))
+    return _remove(connection, ids, text(IS_UNFINISHED))
 
 
-def _remove(connection: Connection, ids: Collection[str], condition: ColumnElement[bool]) -> int:
+def _remove(connection: Connection, ids: Collection[str], condition: ColumnElement[bool] | TextClause) -> int:
     jobs = select(JOBS.c.id, JOBS.c.model, JOBS.c.result, JOBS.c.report).where(JOBS.c.id.in_(ids), condition)
-    rows = connection.execute(jobs.order_by(JOBS.c.id).with_for_update()).all() if ids else ()
+    rows = connection.execute(jobs).all() if ids else ()
     if not rows:
         return 0
     found = [row.id for row in rows]

@@ -9,10 +9,8 @@ from apass.service.errors import JobsUnavailableError
 try:
     from sqlalchemy import (
         BigInteger,
-        Boolean,
         Column,
         Connection,
-        DateTime,
         Float,
         Index,
         Integer,
@@ -20,7 +18,6 @@ try:
         MetaData,
         Table,
         Text,
-        func,
         insert,
         inspect,
         select,
@@ -38,8 +35,7 @@ __all__ = [
     "IS_DONE",
     "IS_UNFINISHED",
     "JOBS",
-    "LOCK_KEYS",
-    "SERVERS",
+    "SCHEMA",
     "UPLOADS",
     "USES",
     "VERSION",
@@ -48,14 +44,11 @@ __all__ = [
     "unescape",
 ]
 
-VERSION: Final = 2
+VERSION: Final = 3
 """The version of the tables."""
 
 APPLICATION_ID: Final = int.from_bytes(b"apaj")
 """The number by which a SQLite file is recognized."""
-
-LOCK_KEYS: Final = {"schema": 0x61706173_0001, "removal": 0x61706173_0002}
-"""The keys of advisory locks of PostgreSQL."""
 
 METADATA: Final = MetaData()
 
@@ -131,9 +124,6 @@ JOBS: Final = Table(
     Column("created", Float, nullable=False),
     # Set when the job has ended, and only then.
     Column("finished", Float),
-    # The server that has the job, or had it at its end. It is NULL if any server may adopt it.
-    Column("owner", Text),
-    Column("cancel_requested", Boolean, nullable=False),
     Column("attempts", Integer, nullable=False),
     Column("model", _TEXT, nullable=False),
     Column("result", _TEXT),
@@ -144,7 +134,7 @@ JOBS: Final = Table(
 )
 for _name, _columns, _condition, _is_unique in (
     ("done", ("tenant", "key", "id"), IS_DONE, False),
-    ("unfinished", ("owner", "id", "state"), IS_UNFINISHED, False),
+    ("unfinished", ("id", "state"), IS_UNFINISHED, False),
     ("idempotent", ("tenant", "idempotency_key"), "idempotency_key IS NOT NULL", True),
 ):
     Index(
@@ -182,13 +172,8 @@ USES: Final = Table(
 )
 """Which jobs refer to a blob. It is removed with the last of them."""
 
-UPLOADS: Final = Table(
-    "apass_uploads",
-    METADATA,
-    Column("body", Text, primary_key=True),
-    Column("owner", Text),
-)
-"""Chunks of no blob: a server writes them, or they are to be deleted if there is no owner."""
+UPLOADS: Final = Table("apass_uploads", METADATA, Column("body", Text, primary_key=True))
+"""Chunks of no blob: they are being written, or are to be deleted."""
 
 EVENTS: Final = Table(
     "apass_events",
@@ -199,23 +184,36 @@ EVENTS: Final = Table(
 )
 """Events in batches, by the number of the last one."""
 
-SERVERS: Final = Table(
-    "apass_servers",
+SCHEMA: Final = Table(
+    "apass_schema",
     METADATA,
-    Column("id", Text, primary_key=True),
-    # By the clock of the database, which all servers have in common.
-    Column("lease_end", DateTime(timezone=True), nullable=False),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    # Another one each time that a server opens the database. Each transaction that writes compares it.
+    Column("server", Text, nullable=False),
 )
-"""The servers that share a database. Those with jobs have a row."""
 
-SCHEMA: Final = Table("apass_schema", METADATA, Column("version", Integer, primary_key=True, autoincrement=False))
+_FROM_2: Final = (
+    "DROP TABLE apass_servers",
+    "DROP INDEX apass_jobs_unfinished",
+    "ALTER TABLE apass_jobs DROP COLUMN owner",
+    "ALTER TABLE apass_jobs DROP COLUMN cancel_requested",
+    f"CREATE INDEX apass_jobs_unfinished ON apass_jobs (id, state) WHERE {IS_UNFINISHED}",
+    "ALTER TABLE apass_uploads DROP COLUMN owner",
+    "ALTER TABLE apass_schema ADD COLUMN server TEXT NOT NULL DEFAULT ''",
+    f"UPDATE apass_schema SET version = {VERSION}",
+)
+"""The statements that change tables of the version 2, in which several servers shared the jobs.
+
+A server of that version cannot write any more afterwards.
+"""
 
 
 def prepare_schema(connection: Connection, label: str) -> None:
     """Create the tables unless they exist, in the transaction of a connection.
 
     Raises:
-        JobsUnavailableError: if the tables are those of another version or program, or the encoding is not UTF-8.
+        JobsUnavailableError: if the tables are those of a later version or another program, or the encoding is not
+            UTF-8.
 
     """
     is_sqlite = connection.dialect.name == "sqlite"
@@ -226,12 +224,13 @@ def prepare_schema(connection: Connection, label: str) -> None:
                 f"{label} has the encoding {encoding}, and the texts of jobs need UTF8; "
                 "create the database with ENCODING 'UTF8'"
             )
-        # Several servers may start at once.
-        connection.execute(select(func.pg_advisory_xact_lock(LOCK_KEYS["schema"])))
     names = set(inspect(connection).get_table_names())
     if SCHEMA.name in names:
         versions = list(connection.scalars(select(SCHEMA.c.version)))
-        if versions != [VERSION]:
+        if versions == [2]:
+            for statement in _FROM_2:
+                connection.exec_driver_sql(statement)
+        elif versions != [VERSION]:
             found = " and ".join(map(str, versions)) or "none"
             raise JobsUnavailableError(
                 f"{label} has tables of the version {found}, and this apass uses {VERSION}; "
@@ -244,6 +243,6 @@ def prepare_schema(connection: Connection, label: str) -> None:
             f"{label} has tables of another program, such as {min(foreign)!r}; it was not changed; use another database"
         )
     METADATA.create_all(connection, checkfirst=False)
-    connection.execute(insert(SCHEMA).values(version=VERSION))
+    connection.execute(insert(SCHEMA).values(version=VERSION, server=""))
     if is_sqlite:
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")

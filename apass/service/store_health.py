@@ -6,7 +6,7 @@ from typing import Final
 import anyio
 
 from apass.concurrency.signal import Signal
-from apass.service.errors import JobsUnavailableError
+from apass.service.errors import JobsUnavailableError, StoreTakenError
 from apass.service.job_store import JobStore
 
 __all__ = ["StoreHealth"]
@@ -30,6 +30,8 @@ class StoreHealth:
     def __init__(self, store: JobStore, on_usable: Callable[[], None]) -> None:
         self.error: JobsUnavailableError | None = None
         """Why the store could not be used at the last attempt."""
+        self.is_taken = anyio.Event()
+        """Set when another server has taken the store over."""
         self._store = store
         self._on_usable = on_usable
         self._failed = Signal()
@@ -38,6 +40,8 @@ class StoreHealth:
     def note_failure(self, error: JobsUnavailableError) -> None:
         """Note that the store could not be used."""
         self.error = error
+        if isinstance(error, StoreTakenError):
+            self.is_taken.set()
         self._failed.notify()
 
     def note_success(self) -> None:
@@ -72,7 +76,7 @@ class StoreHealth:
         except TimeoutError:
             return
         except JobsUnavailableError as error:
-            self.error = error
+            self.note_failure(error)
         else:
             # A full disk takes such a change: the pauses become shorter after a real one only.
             self._note_answer()

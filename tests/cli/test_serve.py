@@ -285,12 +285,60 @@ def test_jobs_in_memory_are_lost_with_a_message(gate: Gate, tmp_path: Path) -> N
 def test_two_servers_do_not_share_a_file(tmp_path: Path) -> None:
     store = tmp_path / "jobs.db"
     second = command(["serve", "--port", 0, "--store", store])
-    with server_process("--store", store, "--executor", "inline"), second as process:
+    with server_process("--store", store, "--executor", "inline") as server, second as process:
         out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (2, "")
-    assert err.startswith("apass: ")
-    assert str(store) in err
-    assert "Traceback" not in err
+        holder = f"is in use by process {server.process.pid} on {socket.gethostname()}"
+    advice = "stop that process, or wait for its end as a standby (--standby, or `standby=True`)"
+    assert (process.returncode, out, err) == (2, "", f"apass: the store '{store}' {holder}; {advice}\n")
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_standby_takes_over_all_jobs(gate: Gate, tmp_path: Path, backend: str, number: int) -> None:
+    models = [write_model(tmp_path / f"m{index}.onnx", identities=index) for index in range(4)]
+    options = (*gate.options, "--executor", "inline", "--workers", 2, "--backend", backend, "--drain", "100ms")
+    with server_process(*options) as first, server_process(*options, "--standby") as second:
+        place = gate.folder / "jobs.db"
+        assert second.banner == f"apass: {second.url} is a standby: another server uses {place}; Ctrl-C stops\n"
+        ids = submit(first.url, *models)
+        gate.wait_for(2)
+        assert httpx.get(f"{second.url}/healthz").status_code == 200
+        assert httpx.get(f"{second.url}/readyz").json()["reason"] == "standby"
+        first.process.send_signal(number)
+        assert second.line().startswith(f"apass: {second.url} accepts jobs, keeps them in {place}")
+        assert httpx.get(f"{second.url}/readyz").status_code == 200
+        gate.open()
+        jobs = finished(second.url, *ids)
+        lost = int(number == signal.SIGKILL)
+        assert [job.record.attempts for job in jobs] == [1 + lost, 1 + lost, 1, 1]
+        assert [job.record.state for job in jobs] == [JobState.DONE] * 4
+        assert second.end(signal.SIGTERM) == (0, "apass: stopped\n", "")
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_waiting_standby_ends_at_once(tmp_path: Path, backend: str, number: int) -> None:
+    options = ("--store", tmp_path / "jobs.db", "--executor", "inline", "--backend", backend)
+    with server_process(*options), server_process(*options, "--standby") as second:
+        start = monotonic()
+        assert second.end(number) == (0, "apass: stopped\n", "")
+        assert monotonic() - start < 10
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_server_without_lock_ends_with_status_1(tmp_path: Path, backend: str) -> None:
+    store = tmp_path / "jobs.db"
+    options = ("--store", store, "--executor", "inline", "--backend", backend, "--standby")
+    with server_process(*options) as first:
+        Path(f"{store}.lock").unlink()
+        with server_process(*options) as second:
+            out, err = first.process.communicate(timeout=60)
+            message = f"apass: another server has taken over the store '{store}'; end this one, or start it again as a"
+            assert (first.process.wait(), out, err) == (1, "", f"{message} standby\n")
+            assert second.end(signal.SIGTERM)[0] == 0
 
 
 @pytest.mark.process

@@ -16,7 +16,7 @@ class DurableStore(MemoryJobStore):
 
     is_durable = True
 
-    async def open(self) -> Sequence[JobRecord]:
+    async def open(self, *, wait: bool = False) -> Sequence[JobRecord]:
         """Return the unfinished jobs."""
         return [job for job in self._jobs.values() if not job.ended]
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import anyio
 import pytest
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import Engine, event
 
 from apass.service import MemoryJobStore, SqlJobStore, sql_jobs
 from apass.service.job_store import CHUNK, Blob, JobChange, JobQuery, JobStore, blob_of_file, read_blob, write_blob
 from apass.service.jobs import ENDED, JobEvent, JobFailure, JobRecord, JobState
-from apass.service.sql_blobs import LARGE, abandon_uploads
+from apass.service.sql_blobs import LARGE
 from tests.helpers.amounts import amount, some
 from tests.helpers.rows import row
 from tests.service.postgres import PostgresServer, needs_postgres, running_postgres
@@ -438,28 +438,19 @@ async def test_same_large_model_is_stored_at_once(make: Make) -> None:
 
 
 @pytest.mark.slow
-async def test_concurrent_removals_delete_unused_uploads(make_sql: MakeSql, monkeypatch: pytest.MonkeyPatch) -> None:
-    abandoned: list[str] = []
-
-    def note(connection: Connection, bodies: Sequence[str]) -> None:
-        abandoned.extend(bodies)
-        abandon_uploads(connection, bodies)
-
+async def test_concurrent_removals_keep_unfinished_uploads(make_sql: MakeSql, monkeypatch: pytest.MonkeyPatch) -> None:
     async def add(store: JobStore, number: int) -> None:
         for part in range(PARTS):
             model = Blob.of(bytes([number, part]) * (CHUNK // 2 + 1))
             await store.add(new_job(model), model)
             for _ in range(number % 3):
                 await store.expire(None, None)
+            assert await read_blob(store, model.digest) == model.data
 
-    monkeypatch.setattr(sql_jobs, "abandon_uploads", note)
     monkeypatch.setattr(sql_jobs, "LARGE", CHUNK)
-    async with opened(make_sql) as store:
-        async with anyio.create_task_group() as group:
-            for number in range(8):
-                group.start_soon(add, store, number)
-        await store.expire(None, None)
-    assert len(set(abandoned)) == 8 * PARTS
+    async with opened(make_sql) as store, anyio.create_task_group() as group:
+        for number in range(8):
+            group.start_soon(add, store, number)
 
 
 async def test_unreadable_file_fails_only_its_job(make_sql: MakeSql, tmp_path: Path) -> None:
@@ -511,10 +502,10 @@ async def test_large_blobs_need_little_memory(make_sql: MakeSql, tmp_path: Path)
     assert (tmp_path / "copy").read_bytes() == path.read_bytes()
 
 
-async def test_repeated_change_is_confirmed(make_sql: MakeSql) -> None:
+async def test_repeated_change_is_confirmed(make: Make) -> None:
     job = new_job(MODEL)
     change = done(job, RESULT, [JobEvent(1, "state", 1.0, {})])
-    async with opened(make_sql) as store:
+    async with opened(make) as store:
         await store.add(job, MODEL)
         # The answer to the first call may be lost with the connection.
         assert await store.update([change]) == await store.update([change]) == [True]

@@ -24,7 +24,6 @@ from apass.service import (
     store_health,
 )
 from apass.service import optimizer as optimizer_module
-from apass.service.job_store import JobChange
 from tests.helpers.onnx_models import with_functions
 from tests.service import job_passes
 from tests.service.job_stores import FaultyStore
@@ -250,35 +249,6 @@ async def test_unexpected_error_of_store_fails_its_job() -> None:
     assert states == [*3 * [JobState.DONE], JobState.FAILED, *2 * [JobState.DONE]]
     assert jobs[3].record.failure is not None
     assert jobs[3].record.failure.kind == "IntegrityError"
-
-
-@pytest.mark.parametrize("when", ["begin", "end"])
-async def test_job_of_other_server_is_dropped(when: str) -> None:
-    class Other(FaultyStore):
-        lost = False
-
-        async def update(self, changes: Any) -> Any:
-            if self.lost:
-                other = [change.job.with_state(JobState.CANCELLED, finished=1.0) for change in changes]
-                await super().update([JobChange(job) for job in other])
-            return await super().update(changes)
-
-    gate, store = Gate(), Other()
-    async with Optimizer({"gate": gate.wait}, store=store) as optimizer:
-        store.lost = when == "begin"
-        jobs = [await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN) for _ in range(2)]
-        if when == "end":
-            await reached(jobs[0], "started")
-            store.lost = True
-            gate.opened.set()
-        for job in jobs:
-            # What this process believed is replaced by what the store says.
-            assert (await job.wait()).state is JobState.CANCELLED
-        assert [event.kind async for event in jobs[0].events(10**12)] == []
-        store.lost = False
-        gate.opened.set()
-        assert (await (await optimizer.submit({"f": 2}, pipeline="gate")).wait()).state is JobState.DONE
-        assert (optimizer.status().running, optimizer.status().jobs) == (0, 0)
 
 
 async def test_cancelled_caller_does_not_lose_stored_job() -> None:

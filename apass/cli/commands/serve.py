@@ -3,7 +3,7 @@
 import gc
 import os
 import sys
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -149,6 +149,15 @@ class JobOptions:
         ),
     ] = False
     """Whether jobs are kept in memory only."""
+    standby: Annotated[
+        bool,
+        typer.Option(
+            "--standby",
+            help="If another server uses the store, wait for its end, and then take its jobs over.",
+            rich_help_panel=_JOBS,
+        ),
+    ] = False
+    """Whether to wait for the store."""
     pipelines: Annotated[
         list[str] | None,
         typer.Option(
@@ -351,7 +360,7 @@ _EXAMPLES: Final = (
     "apass serve",
     "apass serve --allow 'onnx.*' --pipeline fast=onnx.Simplify --workers 4",
     "apass serve --new-token alice --token-file tokens.jsonl",
-    "apass serve --host 0.0.0.0 --token-file tokens.jsonl --store postgresql://apass@db/apass",
+    "apass serve --host 0.0.0.0 --token-file tokens.jsonl --store postgresql://apass@db/apass --standby",
 )
 """Shown above the options; one line for each."""
 
@@ -407,6 +416,8 @@ class _Server:
     ) -> None:
         self.has_failed = False
         """Whether the server ended without a signal."""
+        self._failure = ""
+        """Why the optimizer ended without a signal."""
         self._network = network
         self._workers = workers
         self._tokens = tokens
@@ -443,6 +454,7 @@ class _Server:
             store=store,
             cache=cache,
             observers=observers,
+            standby=jobs.standby,
         )
         self._drain = limits.drain
 
@@ -469,7 +481,7 @@ class _Server:
             raise failure
         if not stop.is_set():
             self.has_failed = True
-            print_error("the HTTP server has ended without a signal")
+            print_error(self._failure or "the HTTP server has ended without a signal")
 
     async def _serve(self, optimizer: Any, executor: Any, sock: Any, stop: anyio.Event) -> None:
         network = self._network
@@ -488,12 +500,10 @@ class _Server:
 
         async with anyio.create_task_group() as group:
             await group.start(run_http)
-            _announce(f"{url} accepts jobs, {self._where(executor)}; Ctrl-C stops")
             # A collection of garbage then visits what jobs have created. To visit all modules takes 50 ms.
             gc.collect()
             gc.freeze()
-            self._http.notify_systemd("READY=1")
-            await stop.wait()
+            await self._wait(optimizer, stop, url, self._where(executor))
             self._http.notify_systemd("STOPPING=1")
             count = optimizer.status().running
             if count:
@@ -511,8 +521,28 @@ class _Server:
                 # Clients learn of the end of a job by one request, and fetch its result by the next.
                 await app.wait_quiet()
             http_stop.set()
+        if optimizer.failure is not None:
+            self._failure = str(optimizer.failure)
+            return
         outcome = "kept for the next start" if self._is_durable else "lost, because of --memory"
         _announce(f"stopped; {count_of(left, 'unfinished job')} {outcome}" if left else "stopped")
+
+    async def _wait(self, optimizer: Any, stop: anyio.Event, url: str, where: str) -> None:
+        """Wait for the signal, or for the end of the optimizer by itself."""
+
+        async def end(wait: Callable[[], Awaitable[None]]) -> None:
+            await wait()
+            group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(end, stop.wait)
+            group.start_soon(end, optimizer.wait_drained)
+            if optimizer.is_standby:
+                _announce(f"{url} is a standby: another server uses {self._place}; Ctrl-C stops")
+                self._http.notify_systemd("READY=1\nSTATUS=standby")
+                await optimizer.wait_active()
+            _announce(f"{url} accepts jobs, {where}; Ctrl-C stops")
+            self._http.notify_systemd("READY=1\nSTATUS=active")
 
     @property
     def _shown_host(self) -> str:
@@ -727,6 +757,8 @@ def _store_of(options: JobOptions) -> tuple[str, Path | str | None]:
     if options.memory:
         if options.store is not None:
             raise InputError(f"--memory and --store {options.store} cannot be used together")
+        if options.standby:
+            raise InputError("--memory and --standby cannot be used together: no other server uses this memory")
         return "memory", None
     if options.store is not None and "://" in options.store:
         # The URL may contain a password.

@@ -180,6 +180,6 @@ class EventStream(Response):
 
     async def _end_with_optimizer(self, scope: anyio.CancelScope) -> None:
         await self._service.optimizer.wait_drained()
-        # The source ends by itself after the last event, unless the client does not read or another server has the job.
+        # The source ends by itself after the last event, unless the client does not read.
         await anyio.sleep(LAST_SECONDS)
         scope.cancel()

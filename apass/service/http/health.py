@@ -93,8 +93,10 @@ class HealthHandlers:
         optimizer = self._optimizer
         if not optimizer.is_open:
             return "the optimizer is not open"
+        if optimizer.is_standby:
+            return "standby"
         if optimizer.is_draining:
-            return "the optimizer ends"
+            return "the optimizer ends" if optimizer.failure is None else str(optimizer.failure)
         status = optimizer.status()
         if status.error is not None:
             return status.error

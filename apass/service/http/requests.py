@@ -77,9 +77,10 @@ def require(request: Request, scope: TokenScope) -> Identity:
 
 
 def check_readable(optimizer: Optimizer) -> None:
-    """Raise OptimizerClosedError unless the optimizer is open; it may be draining."""
+    """Raise OptimizerClosedError unless the optimizer is open; it may drain."""
     if not optimizer.is_open:
         raise OptimizerClosedError("the optimizer is not open")
+    optimizer.check_active()
 
 
 def root_of(request: Request) -> str:

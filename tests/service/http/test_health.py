@@ -1,6 +1,7 @@
 """Health, status and metrics of a server."""
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -35,6 +36,27 @@ class SlowStore(FaultyStore):
         if self.is_slow:
             await anyio.sleep_forever()
         return await super().find(job_id)
+
+
+async def test_standby_is_alive_and_unready(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+    second = Optimizer(store=path, standby=True)
+    async with Optimizer(store=path) as first, served(second) as client:
+        assert (await client.get("/healthz")).json() == {"status": "ok"}
+        answer = await client.get("/readyz")
+        assert (answer.status_code, answer.json()) == (503, {"status": "not ready", "reason": "standby"})
+        for refused in (
+            await client.get("/v1/jobs"),
+            await client.get("/v1/status"),
+            await client.post("/v1/jobs", params={"suffix": "onnx"}, content=RELU),
+        ):
+            assert (refused.status_code, refused.json()["type"]) == (503, "urn:apass:OptimizerClosedError")
+            assert "is a standby: another process uses the store of the jobs" in refused.json()["detail"]
+        await first.drain()
+        await first.store.close()
+        await second.wait_active()
+        assert (await client.get("/readyz")).json() == {"status": "ready"}
+        assert (await client.get("/v1/jobs")).json()["jobs"] == []
 
 
 async def test_failing_store_makes_the_server_unready(monkeypatch: pytest.MonkeyPatch) -> None:

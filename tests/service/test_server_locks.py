@@ -1,0 +1,262 @@
+"""One server at a time uses a store, and one without its lock changes nothing."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import anyio
+import pytest
+
+from apass.service import SqlJobStore, StoreTakenError
+from apass.service.job_store import Blob, JobQuery, read_blob
+from apass.service.jobs import JobRecord, JobState
+from apass.service.sql_blobs import LARGE
+from tests.helpers.amounts import amount
+from tests.helpers.repository import ROOT
+from tests.service.postgres import PostgresServer, needs_postgres, running_postgres
+from tests.service.stored_jobs import done, ended, new_job, opened, running, states_of
+
+pytestmark = [pytest.mark.anyio, pytest.mark.network, pytest.mark.process]
+
+POSTGRES = pytest.param("postgres", marks=needs_postgres)
+MODEL = Blob.of(b"a model")
+LOCK = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted"
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Generator[PostgresServer]:
+    """Return a server for all tests."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def url(postgres: PostgresServer) -> str:
+    """Return the URL of an empty database, whose locks are those of one store."""
+    return postgres.create()
+
+
+@pytest.fixture(params=["sqlite", POSTGRES])
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return the path or the URL of an empty store."""
+    if request.param == "sqlite":
+        return str(tmp_path / "jobs.db")
+    url: str = request.getfixturevalue("url")
+    return url
+
+
+@contextmanager
+def child(*arguments: str) -> Generator[subprocess.Popen[str]]:
+    """Run the program that adds jobs; it has the store in the block."""
+    command = [sys.executable, "-m", "tests.service.adding_jobs", *arguments]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "open\n"
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def end_lock(postgres: PostgresServer, url: str) -> None:
+    """End the connection that has the lock."""
+    postgres.query(url, f"SELECT pg_terminate_backend(pid, 10000) FROM ({LOCK}) AS locks")
+
+
+@pytest.fixture
+def take_lock(target: str, request: pytest.FixtureRequest) -> Callable[[], None]:
+    """Return a function that lets another server have the lock."""
+    if "://" in target:
+        return partial(end_lock, request.getfixturevalue("postgres"), target)
+    return Path(f"{target}.lock").unlink
+
+
+async def all_jobs(store: SqlJobStore) -> dict[str, JobRecord]:
+    return {job.id: job for job in (await store.list(JobQuery(tenant=None, limit=100_000))).jobs}
+
+
+async def test_second_server_is_refused(target: str) -> None:
+    async with opened(partial(SqlJobStore, target)) as store:
+        job = await store.add(new_job(MODEL), MODEL)
+        message = f"the store .* is in use by process {os.getpid()} on .*; stop that process, or wait for its end as a"
+        for _ in range(2):
+            with pytest.raises(StoreTakenError, match=message):
+                await SqlJobStore(target).open()
+        assert await store.update([running(job)]) == [True]
+
+
+async def test_standby_gets_jobs_of_closed_store(target: str) -> None:
+    got: list[JobRecord] = []
+
+    async def stand_by(store: SqlJobStore) -> None:
+        got.extend(await store.open(wait=True))
+
+    first, second = SqlJobStore(target), SqlJobStore(target)
+    await first.open()
+    batch = [await first.add(new_job(MODEL), MODEL) for _ in range(3)]
+    await first.update([running(batch[0], 2), ended(batch[1])])
+    async with anyio.create_task_group() as group:
+        group.start_soon(stand_by, second)
+        await anyio.sleep(0.7)  # one of its attempts fails
+        assert got == []
+        await first.close()
+    given_back = running(batch[0], 2).job.with_state(JobState.QUEUED, attempts=1)
+    assert got == [given_back, batch[2]]
+    assert await second.update([ended(given_back), ended(batch[2])]) == [True, True]
+    await second.close()
+
+
+async def test_cancelled_standby_leaves_no_lock(target: str) -> None:
+    async with opened(partial(SqlJobStore, target)):
+        with anyio.move_on_after(0.7) as scope:
+            await SqlJobStore(target).open(wait=True)
+        assert scope.cancelled_caught
+    async with opened(partial(SqlJobStore, target)) as store:
+        assert await store.count() == {}
+
+
+@pytest.mark.slow
+async def test_killed_server_is_replaced(target: str, anyio_backend_name: str) -> None:
+    store = SqlJobStore(target)
+    with child(target, anyio_backend_name, "1") as process:
+        await anyio.sleep(0.2)
+        with pytest.raises(StoreTakenError, match=f"in use by process {process.pid} on"):
+            await store.open()
+    with anyio.fail_after(5):
+        unfinished = await store.open(wait=True)
+    jobs = await all_jobs(store)
+    assert [job.id for job in unfinished] == sorted(job.id for job in jobs.values() if not job.ended)
+    await store.close()
+
+
+async def test_server_without_lock_changes_nothing(target: str, take_lock: Callable[[], None]) -> None:
+    first, second = SqlJobStore(target), SqlJobStore(target)
+    await first.open()
+    jobs = [await first.add(new_job(MODEL), MODEL) for _ in range(2)]
+    old = await first.add(new_job(MODEL), MODEL)
+    await first.update([ended(old)])
+    take_lock()
+    assert await second.open() == jobs
+    large = Blob.of(Random(1).randbytes(LARGE + 1))
+    changes: list[Callable[[], Awaitable[object]]] = [
+        lambda: first.update([ended(jobs[0])]),
+        lambda: first.update([done(jobs[0], large)]),
+        lambda: first.add(new_job(MODEL), MODEL),
+        lambda: first.add(new_job(large), large),
+        lambda: first.remove(old.id),
+        lambda: first.expire(0.0, 0),
+    ]
+    for change in changes:
+        with pytest.raises(StoreTakenError, match=r"another server has taken over the store .*; end this one"):
+            await change()
+    assert await states_of(first, [*jobs, old]) == [JobState.QUEUED, JobState.QUEUED, JobState.CANCELLED]
+    assert await second.update([done(jobs[0], MODEL)]) == [True]
+    # It gives no jobs back.
+    await second.update([running(jobs[1])])
+    await first.close()
+    assert await states_of(second, jobs) == [JobState.DONE, JobState.RUNNING]
+    await second.close()
+
+
+@needs_postgres
+@pytest.mark.slow
+async def test_stopped_server_is_fenced(postgres: PostgresServer, anyio_backend_name: str) -> None:
+    for seed in range(amount(6, least=2)):
+        url = postgres.create()
+        with child(url, anyio_backend_name, str(seed), "2") as process:
+            await anyio.sleep(0.3 + seed / 10)
+            process.send_signal(signal.SIGSTOP)
+            end_lock(postgres, url)
+            # It may be stopped within a transaction, which keeps locks.
+            async with opened(partial(SqlJobStore, url)) as store:
+                jobs = await all_jobs(store)
+                process.send_signal(signal.SIGCONT)
+                out, _ = process.communicate(timeout=60)
+                assert process.returncode == 3
+                assert await all_jobs(store) == jobs
+                # What it has reported before is stored.
+                for what, job_id in (line.split() for line in out.splitlines()):
+                    assert what == "added" or jobs[job_id].state is JobState.DONE
+
+
+@needs_postgres
+@pytest.mark.slow
+async def test_stopped_server_loses_lock(url: str, anyio_backend_name: str) -> None:
+    with child(url, anyio_backend_name, "1", "1") as process:
+        process.send_signal(signal.SIGSTOP)
+        store = SqlJobStore(url)
+        with anyio.fail_after(20):
+            await store.open(wait=True)
+        await store.close()
+
+
+@needs_postgres
+async def test_lost_lock_is_regained(postgres: PostgresServer, url: str) -> None:
+    async with opened(partial(SqlJobStore, url, timeout=1)) as store:
+        (before,) = postgres.query(url, LOCK)
+        end_lock(postgres, url)
+        with anyio.fail_after(10):
+            while not postgres.query(url, LOCK):  # noqa: ASYNC110  it happens in a thread
+                await anyio.sleep(0.05)
+        assert postgres.query(url, LOCK) != [before]
+        await store.add(new_job(MODEL), MODEL)
+        with pytest.raises(StoreTakenError):
+            await SqlJobStore(url).open()
+    assert postgres.query(url, LOCK) == []
+
+
+@needs_postgres
+@pytest.mark.slow
+async def test_restart_of_database_keeps_active_server(postgres: PostgresServer, url: str) -> None:
+    async with opened(partial(SqlJobStore, url)) as store:
+        with anyio.move_on_after(8) as scope:
+            async with anyio.create_task_group() as group:
+                group.start_soon(partial(SqlJobStore(url).open, wait=True))
+                await anyio.to_thread.run_sync(postgres.restart)
+        assert scope.cancelled_caught
+        await store.add(new_job(MODEL), MODEL)
+
+
+@needs_postgres
+async def test_stores_of_two_schemas_are_independent(postgres: PostgresServer) -> None:
+    makers = [partial(SqlJobStore, postgres.create_schema()) for _ in range(2)]
+    async with opened(makers[0]) as first, opened(makers[1]) as second:
+        for store in (first, second):
+            await store.add(new_job(MODEL), MODEL)
+
+
+VERSION_2 = (
+    "ALTER TABLE apass_schema DROP COLUMN server",
+    "UPDATE apass_schema SET version = 2",
+    "ALTER TABLE apass_uploads ADD COLUMN owner TEXT",
+    "DROP INDEX apass_jobs_unfinished",
+    "ALTER TABLE apass_jobs ADD COLUMN owner TEXT",
+    "ALTER TABLE apass_jobs ADD COLUMN cancel_requested BOOLEAN NOT NULL DEFAULT false",
+    "CREATE INDEX apass_jobs_unfinished ON apass_jobs (owner, id, state) WHERE state IN ('queued', 'running')",
+    "CREATE TABLE apass_servers (id TEXT PRIMARY KEY)",
+)
+"""What makes tables of the version 2 of empty ones."""
+
+
+async def test_tables_of_version_2_are_changed(target: str, request: pytest.FixtureRequest) -> None:
+    async with opened(partial(SqlJobStore, target)) as store:
+        jobs = [await store.add(new_job(MODEL), MODEL) for _ in range(2)]
+        await store.update([done(jobs[0], MODEL)])
+    if "://" in target:
+        request.getfixturevalue("postgres").query(target, ";".join(VERSION_2))
+    else:
+        with closing(sqlite3.connect(target)) as connection:
+            connection.executescript(";".join(VERSION_2))
+    store = SqlJobStore(target)
+    assert await store.open() == [jobs[1]]
+    assert await store.update([ended(jobs[1])]) == [True]
+    assert await read_blob(store, MODEL.digest) == MODEL.data
+    await store.close()
