@@ -1,12 +1,13 @@
 """`--server` and `--token`: the server of a command, and its client."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 import typer
 
 from apass.cli.completion import complete_backend
-from apass.service.errors import AccessError, ServerUnavailableError
+from apass.service.errors import AccessError, OptimizerClosedError, ServerUnavailableError, ServiceError
 
 __all__ = ["ServerOptions", "check_server", "client_of"]
 
@@ -14,7 +15,10 @@ SERVER_PANEL: Final = "Server"
 """The panel of `--help` that lists the options of the server."""
 
 FIRST_SECONDS: Final = 2.0
-"""Seconds for which the first request is repeated. A server that was never there is reported soon."""
+"""Seconds for which the first request is repeated without any answer.
+
+A server that was never there is reported soon. If a standby answers, or a proxy without a server, one is there soon.
+"""
 
 SERVER: Final = "APASS_SERVER"
 """Environment variable with the URL of the server."""
@@ -107,9 +111,25 @@ async def check_server(options: ServerOptions, *scopes: str) -> frozenset[str]:
         AccessError: if the token is not valid, or has not the scopes.
 
     """
-    async with client_of(options, retry_seconds=min(options.patience, FIRST_SECONDS)) as client:
+    try:
+        status = await _status(options, min(options.patience, FIRST_SECONDS))
+    except ServiceError as error:
+        if error.status != OptimizerClosedError.status or error.__cause__ is not None:
+            raise
+        status = await _status(options, options.patience)
+    present = frozenset[str](status.get("scopes", ()))
+    if "admin" not in present and not present.issuperset(scopes):
+        raise AccessError(
+            f"the token has the scopes {', '.join(sorted(present))}; this command needs {' and '.join(scopes)}; "
+            f"set another token with --token or {TOKEN}"
+        )
+    return present
+
+
+async def _status(options: ServerOptions, seconds: float) -> Mapping[str, Any]:
+    async with client_of(options, retry_seconds=seconds) as client:
         try:
-            status = await client.status()
+            status: Mapping[str, Any] = await client.status()
         except AccessError as error:
             if not error.needs_token:
                 raise
@@ -118,11 +138,5 @@ async def check_server(options: ServerOptions, *scopes: str) -> frozenset[str]:
         except ServerUnavailableError as error:
             raise ServerUnavailableError(
                 f"{error}; start it with `apass serve`, or name another with --server"
-            ) from None
-    present = frozenset[str](status.get("scopes", ()))
-    if "admin" not in present and not present.issuperset(scopes):
-        raise AccessError(
-            f"the token has the scopes {', '.join(sorted(present))}; this command needs {' and '.join(scopes)}; "
-            f"set another token with --token or {TOKEN}"
-        )
-    return present
+            ) from error.__cause__
+    return status

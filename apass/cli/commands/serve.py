@@ -506,7 +506,7 @@ class _Server:
             await self._wait(optimizer, stop, url, self._where(executor))
             self._http.notify_systemd("STOPPING=1")
             count = optimizer.status().running
-            if count:
+            if count and optimizer.failure is None:
                 jobs = count_of(count, "running job")
                 _announce(f"stopping; {jobs} may take {self._drain:g} s; a second signal ends at once")
             # A connection that cannot be closed must not keep the process.
