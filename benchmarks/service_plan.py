@@ -21,9 +21,18 @@ PAGE: Final = Path(__file__).parents[1] / "docs" / "explanation" / "service_scal
 
 DAY: Final = 86_400
 
-_COST: Final = re.compile(r"cost of a job, (\w+): (.+)")
-_WORKER: Final = re.compile(r"(\w+) models of ([\d,]+) bytes, (.+): worker")
-_LIMIT: Final = re.compile(r"(\w+) models of [\d,]+ bytes, (.+): (\d+) machines?, limit: (.+)")
+COSTS: Final = {
+    "accept": "Acceptance",
+    "schedule": "Scheduling and result",
+    "commit": "Wait for a transaction",
+    "database": "Database",
+    "task": "Scheduler of Dask, a task",
+    "work": "Worker",
+}
+"""The columns of the table of costs."""
+
+_COST: Final = re.compile(r"cost, (.+, [^,]+): (\w+)")
+_CAPACITY: Final = re.compile(r"(?!cost)(.+), (one machine|cluster), (\d+) workers: (\w+)")
 
 
 def costs(rows: Mapping[str, float]) -> Iterator[str]:
@@ -31,27 +40,26 @@ def costs(rows: Mapping[str, float]) -> Iterator[str]:
     found: dict[str, dict[str, float]] = {}
     for name, value in rows.items():
         if match := _COST.fullmatch(name):
-            found.setdefault(match[2], {})[match[1]] = value
-    stores = list(dict.fromkeys(store for columns in found.values() for store in columns))
-    yield f"| Cost of a job | {' | '.join(stores)} |"
-    yield f"|---|{'---|' * len(stores)}"
-    for part, columns in found.items():
-        cells = [quantity(columns[store], "s") if store in columns else "" for store in stores]
-        yield f"| {part} | {' | '.join(cells)} |"
+            found.setdefault(match[1], {})[match[2]] = value
+    yield f"| Models | {' | '.join(COSTS.values())} |"
+    yield f"|---|{'---|' * len(COSTS)}"
+    for label, parts in found.items():
+        yield f"| {label} | {' | '.join(quantity(parts[part], 's') if parts.get(part) else '' for part in COSTS)} |"
 
 
 def capacity(rows: Mapping[str, float]) -> Iterator[str]:
     """Iterate over the lines of the table of models a day."""
-    yield "| Models | Passes | Worker | Machines | Models a day | First limit |"
-    yield "|---|---|---|---|---|---|"
-    workers: dict[tuple[str, str], str] = {}
+    found: dict[str, dict[str, str]] = {}
     for name, value in rows.items():
-        if match := _WORKER.fullmatch(name):
-            workers[match[1], match[3]] = f"{match[1]}, {match[2]} bytes | {match[3]} | {quantity(value, 's')}"
-        elif match := _LIMIT.fullmatch(name):
+        if match := _CAPACITY.fullmatch(name):
             # Two digits: the costs are not known better.
-            models = float(f"{value * DAY / 1e6:.2g}")
-            yield f"| {workers[match[1], match[2]]} | {int(match[3]):,} | {models:g} million | {match[4]} |"
+            cell = f"{float(f'{value * DAY / 1e6:.2g}'):g} million, {match[4]}"
+            found.setdefault(match[1], {})[f"{match[2]}, {match[3]} workers"] = cell
+    columns = list(dict.fromkeys(column for cells in found.values() for column in cells))
+    yield f"| Models | {' | '.join(columns)} |"
+    yield f"|---|{'---|' * len(columns)}"
+    for label, cells in found.items():
+        yield f"| {label} | {' | '.join(cells.get(column, '') for column in columns)} |"
 
 
 def with_tables(page: str, document: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ import json
 import socket
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from time import perf_counter
@@ -46,7 +46,9 @@ class Options:
     store: str | None = None
     """The path or the URL of the store; None for memory."""
     workers: int = 0
-    """The number of worker processes; 0 for the event loop."""
+    """The number of worker processes; 0 for the event loop, or the workers of Dask."""
+    dask: str | None = None
+    """The address of a Dask scheduler; None for none."""
     running: int | None = None
     """How many jobs run at once; None for the default."""
     max_age: float | None = None
@@ -121,14 +123,16 @@ async def _application(options: Options, state: Server) -> AsyncGenerator[Any]:
         await state.gate.wait()
         return mod
 
-    executor = ProcessExecutor(workers=options.workers) if options.workers else None
+    # Dask must not count as memory of the other servers.
+    dask = None if options.dask is None else import_module("apass.executors.dask").DaskExecutor(options.dask)
+    executor = ProcessExecutor(workers=options.workers) if options.workers else dask
     limits = Limits(queued=None, running=options.running, max_age=options.max_age)
     pipelines: dict[str, Pass[Any] | str] = {"default": options.pipeline}
     if executor is None:
         # Workers could not wait for the gate.
         pipelines["gate"] = Gate
     optimizer = Optimizer(pipelines, store=options.store, executor=executor, limits=limits)
-    async with optimizer, anyio.create_task_group() as group:
+    async with dask or nullcontext(), optimizer, anyio.create_task_group() as group:
         if options.max_age is not None:
             group.start_soon(_expire, optimizer)
         yield create_app(optimizer)

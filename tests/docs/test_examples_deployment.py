@@ -1,5 +1,6 @@
 """`examples/service/`: the container, the composition and the unit are valid."""
 
+import re
 import shlex
 import subprocess
 import sys
@@ -93,7 +94,7 @@ def test_composition_refers_to_what_it_defines() -> None:
     for service in contents["services"].values():
         assert set(service.get("networks", ())) <= set(contents["networks"])
         named = {volume.partition(":")[0] for volume in service.get("volumes", ())}
-        assert named <= set(contents["volumes"])
+        assert all((FOLDER / name).exists() for name in named - set(contents["volumes"]))
         assert set(service.get("depends_on", ())) <= set(contents["services"])
     build = contents["services"]["apass"]["build"]
     assert (FOLDER / build["context"] / build["dockerfile"]).exists()
@@ -107,3 +108,17 @@ def test_unit_is_valid(tmp_path: Path) -> None:
     command = ["systemd-analyze", "verify", str(tmp_path / "apass.service")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(which("haproxy") is None, reason="haproxy is not installed")
+def test_proxies_are_valid(tmp_path: Path) -> None:
+    page = (ROOT / "docs/how-to/serve.md").read_text()
+    snippets = re.findall(r'```text title="haproxy.cfg"\n(.+?)```', page, re.DOTALL)
+    assert len(snippets) == 2
+    # The names of the machines of the page do not exist.
+    known = [re.sub(r"[\w-]+\.example:", "127.0.0.1:", snippet) for snippet in snippets]
+    for index, text in enumerate([*known, (FOLDER / "haproxy.cfg").read_text()]):
+        path = tmp_path / f"{index}.cfg"
+        path.write_text(text)
+        done = subprocess.run(["haproxy", "-c", "-f", str(path)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
