@@ -8,6 +8,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from os import getpid
+from pathlib import Path
 from time import monotonic
 from typing import Any, Final, Protocol
 
@@ -40,6 +41,9 @@ BATCH_SECONDS: Final = 0.05
 
 MOST_JOBS: Final = 32
 """The largest number of jobs in a batch."""
+
+_CLEAR_REFS: Final = Path("/proc/self/clear_refs")
+"""The file by which Linux resets the peak of a process."""
 
 FLUSH_SECONDS: Final = 0.05
 """Seconds for which a worker keeps events, to send many together."""
@@ -244,10 +248,13 @@ async def _run_all(works: Sequence[Work], sender: "_Sender", make_store: Callabl
         # The time that the job has waited for others of the batch counts against its deadline.
         seconds = None if work.seconds is None else max(1e-3, work.seconds - (monotonic() - start))
         work = replace(work, seconds=seconds, in_worker=True)
+        # Linux then counts the peak from now on.
+        with suppress(OSError):
+            _CLEAR_REFS.write_text("5")
         peak, used = _peak_bytes(), resident_bytes(getpid())
         result = await run_work(work, partial(sender.event, work.id), store=store)
         if (new_peak := _peak_bytes()) > peak:
-            # Otherwise, an earlier job has needed more.
+            # Otherwise, an earlier job has needed more on another system, or this one has needed nothing.
             result = replace(result, memory=max(0, new_peak - used))
         sender.add(work.id, result)
         left -= 1
