@@ -8,7 +8,10 @@ process id of that one.
 
 import os
 import signal
+import subprocess
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from random import Random
 from typing import NoReturn
 
@@ -17,9 +20,24 @@ import anyio
 from apass.service import JobsUnavailableError, SqlJobStore, StoreTakenError
 from apass.service.job_store import Blob
 from apass.service.jobs import new_job_id
+from tests.helpers.repository import ROOT
 from tests.service.stored_jobs import done, new_job, running
 
+__all__ = ["adding_jobs", "result_of"]
+
 TASKS = 20
+
+
+@contextmanager
+def adding_jobs(*arguments: str) -> Generator[subprocess.Popen[str]]:
+    """Run the program, and kill it at the end of the block."""
+    command = [sys.executable, "-m", "tests.service.adding_jobs", *arguments]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
 
 
 def write(line: str) -> None:

@@ -4,7 +4,6 @@ import os
 import signal
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import closing, contextmanager
 from functools import partial
@@ -19,7 +18,7 @@ from apass.service.job_store import Blob, JobQuery, read_blob
 from apass.service.jobs import JobRecord, JobState
 from apass.service.sql_blobs import LARGE
 from tests.helpers.amounts import amount
-from tests.helpers.repository import ROOT
+from tests.service.adding_jobs import adding_jobs
 from tests.service.postgres import PostgresServer, needs_postgres, running_postgres
 from tests.service.stored_jobs import done, ended, new_job, opened, running, states_of
 
@@ -53,17 +52,12 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @contextmanager
-def child(*arguments: str) -> Generator[subprocess.Popen[str]]:
+def started(*arguments: str) -> Generator[subprocess.Popen[str]]:
     """Run the program that adds jobs; it has the store in the block."""
-    command = [sys.executable, "-m", "tests.service.adding_jobs", *arguments]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "open\n"
-            yield process
-        finally:
-            process.kill()
-            process.communicate()
+    with adding_jobs(*arguments) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "open\n"
+        yield process
 
 
 def end_lock(postgres: PostgresServer, url: str) -> None:
@@ -126,7 +120,7 @@ async def test_cancelled_standby_leaves_no_lock(target: str) -> None:
 @pytest.mark.slow
 async def test_killed_server_is_replaced(target: str, anyio_backend_name: str) -> None:
     store = SqlJobStore(target)
-    with child(target, anyio_backend_name, "1") as process:
+    with started(target, anyio_backend_name, "1") as process:
         await anyio.sleep(0.2)
         with pytest.raises(StoreTakenError, match=f"in use by process {process.pid} on"):
             await store.open()
@@ -171,7 +165,7 @@ async def test_server_without_lock_changes_nothing(target: str, take_lock: Calla
 async def test_stopped_server_is_fenced(postgres: PostgresServer, anyio_backend_name: str) -> None:
     for seed in range(amount(6, least=2)):
         url = postgres.create()
-        with child(url, anyio_backend_name, str(seed), "2") as process:
+        with started(url, anyio_backend_name, str(seed), "2") as process:
             await anyio.sleep(0.3 + seed / 10)
             process.send_signal(signal.SIGSTOP)
             end_lock(postgres, url)
@@ -190,7 +184,7 @@ async def test_stopped_server_is_fenced(postgres: PostgresServer, anyio_backend_
 @needs_postgres
 @pytest.mark.slow
 async def test_stopped_server_loses_lock(url: str, anyio_backend_name: str) -> None:
-    with child(url, anyio_backend_name, "1", "1") as process:
+    with started(url, anyio_backend_name, "1", "1") as process:
         process.send_signal(signal.SIGSTOP)
         store = SqlJobStore(url)
         with anyio.fail_after(20):

@@ -4,10 +4,8 @@ import os
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,9 +19,8 @@ from apass.service.job_store import Blob, JobQuery, read_blob
 from apass.service.jobs import JobRecord, JobState
 from tests.helpers.amounts import amount
 from tests.helpers.full_disk import tiny_disk
-from tests.helpers.repository import ROOT
 from tests.helpers.rows import row
-from tests.service.adding_jobs import result_of
+from tests.service.adding_jobs import adding_jobs, result_of
 from tests.service.postgres import PostgresServer, needs_postgres, running_postgres
 from tests.service.stored_jobs import done, ended, new_job, opened, running, states_of
 
@@ -57,21 +54,9 @@ def url(postgres: PostgresServer) -> str:
     return postgres.create_schema()
 
 
-@contextmanager
-def child(*arguments: str) -> Generator[subprocess.Popen[str]]:
-    """Run the program that adds jobs, and kill it at the end of the block."""
-    command = [sys.executable, "-m", "tests.service.adding_jobs", *arguments]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
 def killed_at(random: Random, *arguments: str) -> list[list[str]]:
     """Run the program, kill it after a random number of lines, and return all lines."""
-    with child(*arguments) as process:
+    with adding_jobs(*arguments) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(random.randrange(2, 150))]
         process.send_signal(signal.SIGKILL)
@@ -134,24 +119,9 @@ async def test_killed_server_loses_no_postgres_job(postgres: PostgresServer, any
 
 @pytest.mark.process
 @pytest.mark.slow
-async def test_second_process_is_refused(tmp_path: Path, anyio_backend_name: str) -> None:
-    path = tmp_path / "jobs.db"
-    with child(str(path), anyio_backend_name, "0") as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "open\n"
-        with pytest.raises(JobsUnavailableError, match=f"in use by process {process.pid} on .*; stop that process"):
-            await SqlJobStore(path).open()
-    async with opened(lambda: SqlJobStore(path)) as store:
-        with pytest.raises(JobsUnavailableError, match=f"in use by process {os.getpid()} on"):
-            await SqlJobStore(path).open()
-        assert await store.count() is not None
-
-
-@pytest.mark.process
-@pytest.mark.slow
 async def test_forked_process_does_not_keep_lock(tmp_path: Path) -> None:
     path = tmp_path / "jobs.db"
-    with child(str(path), "fork") as process:
+    with adding_jobs(str(path), "fork") as process:
         assert process.stdout is not None
         forked = int(process.stdout.readline())
         try:

@@ -86,13 +86,6 @@ async def test_standby_ends_if_store_cannot_be_opened(tmp_path: Path) -> None:
             await second.submit({"f": 1})
 
 
-async def test_second_optimizer_is_refused(tmp_path: Path) -> None:
-    async with Optimizer(store=tmp_path / "jobs.db"):
-        with pytest.raises(StoreTakenError, match=r"is in use by process .*; stop that process, or wait for its end"):
-            async with Optimizer(store=tmp_path / "jobs.db"):
-                pass
-
-
 async def test_optimizer_ends_when_store_is_taken(tmp_path: Path) -> None:
     gate, other, path = Gate(), Gate(), tmp_path / "jobs.db"
     errors: list[str] = []
