@@ -297,9 +297,9 @@ def test_two_servers_do_not_share_a_file(tmp_path: Path) -> None:
 @pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_standby_takes_over_all_jobs(gate: Gate, tmp_path: Path, backend: str, number: int) -> None:
+def test_standby_takes_over_all_jobs(gate: Gate, tmp_path: Path, number: int) -> None:
     models = [write_model(tmp_path / f"m{index}.onnx", identities=index) for index in range(4)]
-    options = (*gate.options, "--executor", "inline", "--workers", 2, "--backend", backend, "--drain", "100ms")
+    options = (*gate.options, "--executor", "inline", "--workers", 2, "--drain", "100ms")
     with server_process(*options) as first, server_process(*options, "--standby") as second:
         place = gate.folder / "jobs.db"
         assert second.banner == f"apass: {second.url} is a standby: another server uses {place}; Ctrl-C stops\n"
@@ -334,17 +334,17 @@ def test_submission_waits_for_standby(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_waiting_standby_ends_at_once(tmp_path: Path, backend: str, number: int) -> None:
-    options = ("--store", tmp_path / "jobs.db", "--executor", "inline", "--backend", backend)
+def test_waiting_standby_ends_at_once(tmp_path: Path, number: int) -> None:
+    options = ("--store", tmp_path / "jobs.db", "--executor", "inline")
     with server_process(*options), server_process(*options, "--standby") as second:
         assert second.end(number) == (0, "apass: stopped\n", "")
 
 
 @pytest.mark.process
 @pytest.mark.slow
-def test_server_without_lock_ends_with_status_1(tmp_path: Path, backend: str) -> None:
+def test_server_without_lock_ends_with_status_1(tmp_path: Path) -> None:
     store = tmp_path / "jobs.db"
-    options = ("--store", store, "--executor", "inline", "--backend", backend, "--standby")
+    options = ("--store", store, "--executor", "inline", "--standby")
     with server_process(*options) as first:
         Path(f"{store}.lock").unlink()
         with server_process(*options) as second:
