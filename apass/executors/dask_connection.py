@@ -219,6 +219,9 @@ class Connection:
                 # All workers that held the message may have died, so the message is lost.
                 self._scattered.pop(batch.key, None)
             raise WorkerDiedError(f"the Dask cluster has lost it ({error.reason})", is_innocent=True) from None
+        except OSError as error:
+            # The task has ended, and the scheduler is lost while the client fetches the reply from it.
+            raise WorkerDiedError(f"the Dask cluster has lost its reply ({error})", is_innocent=True) from None
         return reply
 
     def cancel(self, future: Any, batch: Batch) -> None:

@@ -41,6 +41,19 @@ async def test_killed_scheduler_loses_no_function_or_module(tmp_path: Path) -> N
     assert done == dict.fromkeys(mod, "done")
 
 
+async def test_reply_lost_with_the_scheduler_is_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kill the scheduler when the reply is there, and the client has not fetched it."""
+    async with dask_cluster({}) as cluster, DaskExecutor(cluster.address) as executor:
+        fetch, kill = dask.Future.result, iter([cluster.scheduler.kill])
+
+        def result(future: Any) -> Any:
+            next(kill, bool)()
+            return fetch(future)
+
+        monkeypatch.setattr(dask.Future, "result", result)
+        assert await executor.call(work.double, 2) == 4
+
+
 async def test_client_that_has_given_up_is_replaced() -> None:
     async with dask_cluster({}) as cluster:
         with settings.set({"distributed.comm.timeouts.connect": "1 s"}):
