@@ -96,7 +96,7 @@ class DaskExecutor(RemoteExecutor):
 
     async def connect(self) -> None:
         """Connect to the cluster, unless that is done."""
-        self.slots().total_tokens = (await self._connection.get()).threads
+        await self._connected()
 
     def ends_late_workers(self) -> bool:
         """Return False: a worker of a cluster may run other clients' work too."""
@@ -108,12 +108,14 @@ class DaskExecutor(RemoteExecutor):
 
     async def exchange(self, request: bytes, batch: Batch) -> bytes:
         """Handle a request in a worker of the cluster."""
-        connection = await self._connection.get()
+        connection = await self._connected()
         # A batch may wait in a queue behind the work of other clients, so its start has no limit.
         patience = None if batch.limit is None else Patience(batch.limit, start=float("inf"))
         token = current_token()
         task = DaskTask(patience, None if batch.on_message is None else _InLoop(batch.on_message, token))
         wait = _Wait(connection, self.slots(), patience)
+        # Work that is shorter than the interval would never count the workers.
+        await wait.check()
         while (future := await in_thread(connection.submit, request, batch, task)) is None:
             await anyio.sleep(RECONNECT_SECONDS)
             await wait.check()
@@ -128,6 +130,12 @@ class DaskExecutor(RemoteExecutor):
             raise
         await in_thread(connection.restart, future)
         raise WorkerDiedError(f"it took longer than {batch.limit:g} s", is_late=True)
+
+    async def _connected(self) -> Connection:
+        """Return the connection, which has as many slots as threads."""
+        connection = await self._connection.get()
+        self.slots().total_tokens = connection.threads
+        return connection
 
 
 def default(address: str | None = None) -> DaskExecutor:

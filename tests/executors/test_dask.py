@@ -89,6 +89,12 @@ async def test_address_of_the_cluster_is_an_executor(address: str) -> None:
     assert await optimize_all([{"f": 1}], work.AddSum, executor=address) == [{"f": 1, "sum": 1}]
 
 
+async def test_short_calls_use_all_workers(address: str) -> None:
+    executor = DaskExecutor(address, workers=1)
+    await executor.map(work.double, range(2))
+    assert executor.slots().total_tokens == 2
+
+
 async def test_modules_and_functions_run_on_the_cluster(executor: DaskExecutor) -> None:
     big = {f"m{i}": {"f": i, "text": 10_000} for i in range(6)}
     assert await optimize_all(big, work.AddSum, executor=executor) == {
