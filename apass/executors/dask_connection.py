@@ -1,9 +1,8 @@
 """`Connection`: a client of a Dask cluster, which connects again."""
 
 import socket
-import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from functools import partial
 from threading import Lock
 from time import perf_counter
@@ -22,16 +21,14 @@ from apass.executors.remote import Batch, WorkerDiedError
 from apass.executors.watchdog import Messages, Patience
 
 try:
-    import dask.config
     import distributed as _distributed
 except ImportError as _error:
     raise MissingExtraError(f"a Dask cluster needs distributed ({_error}): pip install 'apass[dask]'") from _error
 
-__all__ = ["Connection", "DaskTask", "connect", "distributed", "in_thread", "without_profiler"]
+__all__ = ["Connection", "DaskTask", "connect", "distributed", "in_thread"]
 
 distributed: Any = _distributed
 """The library, which has no types."""
-_settings: Any = dask.config
 
 START_SECONDS: Final = 10.0
 """Seconds to wait for a scheduler's reply, and for the first worker of a cluster."""
@@ -47,9 +44,6 @@ _SCHEDULER: Final = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
 
 A scheduler serves metrics even without a dashboard. Use a free port: another cluster may use the default port.
 """
-
-_PROFILER_HANGS: Final = sys.version_info < (3, 11, 9)
-"""Whether Dask's profiler may stop a process forever: CPython's issue 106883."""
 
 
 class DaskTask:
@@ -268,8 +262,7 @@ def connect(cluster: Any, workers: int) -> Connection:
     if isinstance(cluster, str):
         address = cluster.removeprefix(DASK)
         return _connection_to(_client_at(address, START_SECONDS), None, address)
-    with without_profiler():
-        local_cluster = distributed.LocalCluster(n_workers=workers, threads_per_worker=1, scheduler_kwargs=_SCHEDULER)
+    local_cluster = distributed.LocalCluster(n_workers=workers, threads_per_worker=1, scheduler_kwargs=_SCHEDULER)
     client = distributed.Client(local_cluster, set_as_default=False)
     return _connection_to(client, local_cluster, str(local_cluster.scheduler_address))
 
@@ -287,18 +280,6 @@ def _connection_to(client: Any, cluster: Any, address: str | None) -> Connection
         if isinstance(error, TimeoutError):
             raise ExecutorError(f"the Dask cluster at {where} has no workers; start some") from None
         raise
-
-
-def without_profiler() -> AbstractContextManager[None]:
-    """Return a context manager in which new clusters have no profiler.
-
-    With a Python in which the profiler cannot stop a worker forever, they have one. Before Python 3.11.9,
-    `sys._current_frames` may deadlock with a thread that starts. Dask's profiler calls it a hundred times a second, and
-    a worker of `apass serve` starts threads.
-    """
-    settings: dict[str, bool] = {"distributed.worker.profile.enabled": False} if _PROFILER_HANGS else {}
-    manager: AbstractContextManager[None] = _settings.set(settings)
-    return manager
 
 
 def _client_at(address: str, seconds: float) -> Any:

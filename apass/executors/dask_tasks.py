@@ -25,6 +25,13 @@ TASK_BEGUN: Final = b"task begun"
 REPORT_SECONDS: Final = 5.0
 """Seconds to wait until the scheduler has a worker's report."""
 
+PROFILER_HANGS: Final = sys.version_info < (3, 11, 9)
+"""Whether Dask's profiler may stop a process forever.
+
+It calls `sys._current_frames` a hundred times a second, which may deadlock with a thread that starts (CPython's issue
+106883). The work of `apass serve` starts threads.
+"""
+
 VERSIONS: Final = {"apass": __version__, "Python": f"{sys.version_info.major}.{sys.version_info.minor}"}
 """The versions that the program, the scheduler and the workers must have in common: they exchange pickles."""
 
@@ -45,6 +52,8 @@ def run_task(request: bytes, message: bytes, topic: str, key: str, versions: dic
     """
     worker = _dask.get_worker()
     check_versions(versions, f"the Dask worker {worker.address}", VERSIONS)
+    if PROFILER_HANGS and "profile" in worker.periodic_callbacks:
+        worker.loop.add_callback(worker.periodic_callbacks["profile"].stop)
 
     def send(report: bytes, seconds: float | None = REPORT_SECONDS) -> None:
         # `worker.log_event` sends later, and a body that stops the process at once would not be reported as begun.

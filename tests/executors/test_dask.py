@@ -17,7 +17,6 @@ from apass import PassContext, optimize_all
 from apass.errors import ExecutorError, RemoteError, WorkerLostError
 from apass.executors import dask as dask_executor
 from apass.executors.dask import DaskExecutor
-from apass.executors.dask_connection import without_profiler
 from tests.executors import contexts, work
 from tests.executors.files import pid_in, written
 
@@ -34,7 +33,7 @@ def address() -> Iterator[str]:
     scheduler = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
     # Killed workers restart slowly on a busy machine.
     late = settings.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
-    with late, without_profiler(), pytest.MonkeyPatch.context() as patch:
+    with late, pytest.MonkeyPatch.context() as patch:
         patch.setattr(dask_executor, "LOST_SECONDS", 300.0)
         cluster: Any = dask.LocalCluster(n_workers=2, threads_per_worker=1, scheduler_kwargs=scheduler)
         with cluster:

@@ -21,7 +21,6 @@ import distributed
 import httpx
 import pytest
 
-from apass.executors.dask_connection import without_profiler
 from apass.service.connection import Body
 from tests.helpers.amounts import amount
 from tests.service.models import model_of, number_of
@@ -82,7 +81,7 @@ def cluster() -> Iterator[Any]:
     """Return a cluster of two worker processes."""
     # Use free ports: another cluster may use the default ones. Killed workers restart slowly on a busy machine.
     scheduler = {"allowed_failures": 5, "dashboard": False, "dashboard_address": "127.0.0.1:0"}
-    with settings.set({"distributed.deploy.lost-worker-timeout": "10 minutes"}), without_profiler():
+    with settings.set({"distributed.deploy.lost-worker-timeout": "10 minutes"}):
         made: Any = dask.LocalCluster(n_workers=2, threads_per_worker=1, scheduler_kwargs=scheduler)
         with made:
             yield made
