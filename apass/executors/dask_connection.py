@@ -242,10 +242,13 @@ class Connection:
     def close(self) -> None:
         """Close the client and the cluster that belong to the connection."""
         self._scattered.clear()
+        # A scheduler sends the end of a client to all that have its topic. It logs an error if the client is gone. A
+        # client that has replaced another one may not have the topic yet.
+        with suppress(OSError, ValueError):
+            if self._is_connected():
+                self._client.unsubscribe_topic(self._client.id)
         if self._address is not None:
             self._client.close()
-        elif self._client.status == "running":
-            self._client.unsubscribe_topic(self._client.id)
         if self._cluster is not None:
             self._cluster.close()
 
