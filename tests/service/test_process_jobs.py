@@ -227,7 +227,7 @@ async def test_worker_over_its_memory_fails_its_job_only() -> None:
 @in_worker
 async def test_memory_that_jobs_needed_is_learned() -> None:
     """The second job of 300 MB is not expected to fit, beside the third."""
-    async with optimizer(2, limits=Limits(memory_bytes=590 * 2**20)) as service:
+    async with optimizer(2, limits=Limits(memory_bytes=540 * 2**20)) as service:
         # What an earlier job of the same worker has needed does not hide what the next one needs.
         for model in ({"megabytes": 500, "text": "x" * 1000}, {"megabytes": 300}):
             await (await service.submit(model, pipeline="allocate", options=PLAIN)).wait()

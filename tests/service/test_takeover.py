@@ -60,8 +60,12 @@ class Server:
     def url(self) -> str:
         """The address of the server, which has started then."""
         assert self.process.stdout is not None
-        lines = (re.search(r"http://127\.0\.0\.1:\d+", line) for line in self.process.stdout)
-        return next(match[0] for match in lines if match)
+        lines: list[str] = []
+        for line in self.process.stdout:
+            if match := re.search(r"http://127\.0\.0\.1:\d+", line):
+                return match[0]
+            lines.append(line)
+        raise AssertionError(f"the server did not start: {''.join(lines)}")
 
     def stop(self) -> None:
         """Kill the server."""
