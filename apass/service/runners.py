@@ -44,6 +44,8 @@ MOST_JOBS: Final = 32
 
 _CLEAR_REFS: Final = Path("/proc/self/clear_refs")
 """The file by which Linux resets the peak of a process."""
+_STATUS: Final = Path("/proc/self/status")
+"""The file with the peak of a process on Linux."""
 
 FLUSH_SECONDS: Final = 0.05
 """Seconds for which a worker keeps events, to send many together."""
@@ -229,14 +231,17 @@ def _run_in_worker(
 
 
 def _peak_bytes() -> int:
-    """Return the peak of this process and of its programs; 0 if unknown."""
+    """Return the peak of this process; 0 if unknown."""
+    with suppress(OSError, StopIteration):
+        # `getrusage` counts the program that has started this one, too.
+        lines = _STATUS.read_text().splitlines()
+        return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
     try:
         # Windows does not have it.
         import resource
     except ImportError:
         return 0
-    peaks = [resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(peaks) * (1 if sys.platform == "darwin" else 1024)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 async def _run_all(works: Sequence[Work], sender: "_Sender", make_store: Callable[[], SharedStore] | None) -> None:
