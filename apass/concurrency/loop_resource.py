@@ -46,9 +46,16 @@ class LoopResource(Generic[T]):
                 held.holder = holder
             return held.resource
 
-    async def close(self) -> None:
-        """Close the resource of this event loop, unless it is closed."""
+    async def close(self, resource: T | None = None) -> None:
+        """Close the resource of this event loop, unless it is closed.
+
+        Parameters:
+            resource: the resource to close, which another one may have replaced; None for any.
+
+        """
         held = self._held()
+        if resource is not None and held.resource is not resource:
+            return
         holder, held.holder = held.holder, None
         if holder is not None:
             with anyio.CancelScope(shield=True):

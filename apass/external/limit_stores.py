@@ -2,12 +2,13 @@
 
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
+from threading import Lock
 from time import time
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol
 
 import anyio
 from anyio.to_thread import run_sync
@@ -19,15 +20,10 @@ from apass.util.text import short_reason
 
 __all__ = ["LimitStore", "LocalLimits", "limit_store"]
 
-R = TypeVar("R")
-
 TIMEOUT: Final = 10.0
 """Seconds for a reply of a server, and for the lock of another process."""
 
 _TABLE: Final = "CREATE TABLE IF NOT EXISTS apass_limits (name TEXT PRIMARY KEY, state TEXT NOT NULL)"
-_FIND: Final = "SELECT state FROM apass_limits WHERE name = {0}"
-_ADD: Final = "INSERT INTO apass_limits (state, name) VALUES ({0}, {0}) ON CONFLICT DO NOTHING"
-_CHANGE: Final = "UPDATE apass_limits SET state = {0} WHERE name = {0} AND state = {0}"
 _KEY: Final = "apass:limits:"
 """The beginning of the keys of Redis."""
 _READ: Final = "return {redis.call('GET', KEYS[1]) or '', unpack(redis.call('TIME'))}"
@@ -37,6 +33,18 @@ if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2])
 return 1"""
 """Replaces a value of Redis, unless it is another one than expected."""
+
+
+@contextmanager
+def _errors_of(what: str, errors: type[Exception] | tuple[type[Exception], ...]) -> Generator[None]:
+    """Limit the time of calls of a library, and raise StoreError for its errors."""
+    try:
+        with anyio.fail_after(TIMEOUT):
+            yield
+    except TimeoutError:
+        raise StoreError(f"{what} cannot be used: it did not reply within {TIMEOUT:g} s") from None
+    except errors as error:
+        raise StoreError(f"{what} cannot be used: {error}") from error
 
 
 class LimitStore(ABC):
@@ -86,75 +94,125 @@ class LocalLimits(LimitStore):
         return is_same
 
 
-class _FileLimits(LimitStore):
-    """States in a SQLite file, for the processes of one machine."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    async def read(self, name: str) -> tuple[str, float]:
-        """Return a state, and the time of this machine."""
-        rows = await self._run(lambda connection: connection.execute(_FIND.format("?"), [name]).fetchall())
-        return str(rows[0][0]) if rows else "", time()
-
-    async def swap(self, name: str, old: str, new: str) -> bool:
-        """Replace a state."""
-        statement, values = (_CHANGE, [new, name, old]) if old else (_ADD, [new, name])
-        return await self._run(lambda connection: connection.execute(statement.format("?"), values).rowcount) == 1
-
-    async def _run(self, work: Callable[[sqlite3.Connection], R]) -> R:
-        return await run_sync(self._connect_and, work, limiter=NO_LIMIT.here())
-
-    def _connect_and(self, work: Callable[[sqlite3.Connection], R]) -> R:
-        try:
-            # Opening takes a fraction of the time that the answer of a service takes.
-            with closing(sqlite3.connect(self._path, timeout=TIMEOUT)) as connection, connection:
-                connection.execute(_TABLE)
-                return work(connection)
-        except sqlite3.Error as error:
-            raise StoreError(f"the file of limits {str(self._path)!r} cannot be used: {error}") from error
+_Rows = Sequence[tuple[Any, ...]]
 
 
-class _PostgresLimits(LimitStore):
-    """States in a PostgreSQL database."""
+class _Connection(Protocol):
+    """A connection to a database, which several threads may use."""
 
-    def __init__(self, url: str) -> None:
-        try:
-            # It is an extra.
-            import psycopg
-        except ImportError as error:
-            message = f"limits in PostgreSQL need psycopg ({error}): pip install 'apass[postgres]'"
-            raise MissingExtraError(message) from error
-        self._psycopg: Any = psycopg
-        self._connection = LoopResource[Any](partial(self._connect, url), lambda connection: connection.close())
+    # It is a Protocol because the libraries have no base class in common.
+
+    def rows(self, statement: str, values: Sequence[str]) -> _Rows:
+        """Return the rows of a statement, which is a transaction of its own."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection."""
+        ...
+
+
+class _DatabaseLimits(LimitStore):
+    """States in a table of a database.
+
+    Parameters:
+        what: the database, for messages.
+        connect: returns a connection.
+        errors: the errors of its library.
+        clock: the SQL expression for the seconds since 1970.
+        mark: the placeholder for a value in statements.
+
+    """
+
+    def __init__(
+        self, what: str, connect: Callable[[], _Connection], errors: type[Exception], clock: str, mark: str
+    ) -> None:
+        self._what = what
+        self._errors = errors
+        self._connection = LoopResource(connect, lambda connection: connection.close())
+        self._find = f"SELECT (SELECT state FROM apass_limits WHERE name = {mark}), {clock}"
+        self._add = f"INSERT INTO apass_limits (state, name) VALUES ({mark}, {mark}) ON CONFLICT DO NOTHING RETURNING 1"
+        self._change = f"UPDATE apass_limits SET state = {mark} WHERE name = {mark} AND state = {mark} RETURNING 1"
 
     async def read(self, name: str) -> tuple[str, float]:
-        """Return a state, and the time of the server."""
-        query = f"SELECT ({_FIND.format('%s')}), extract(epoch FROM clock_timestamp())::float8"
-        state, now = await self._run(lambda connection: connection.execute(query, [name]).fetchone())
+        """Return a state, and the time of the database."""
+        ((state, now),) = await self._rows(self._find, name)
         return state or "", now
 
     async def swap(self, name: str, old: str, new: str) -> bool:
         """Replace a state."""
-        statement, values = (_CHANGE, [new, name, old]) if old else (_ADD, [new, name])
-        count = await self._run(lambda connection: connection.execute(statement.format("%s"), values).rowcount)
-        return bool(count == 1)
+        return bool(await self._rows(self._change, new, name, old) if old else await self._rows(self._add, new, name))
 
-    async def _run(self, work: Callable[[Any], R]) -> R:
+    async def _rows(self, statement: str, *values: str) -> _Rows:
+        connection: _Connection | None = None
         try:
-            connection = await self._connection.get()
-            return await run_sync(work, connection, limiter=NO_LIMIT.here())
-        except self._psycopg.Error as error:
-            # The next call connects again.
-            await self._connection.close()
-            raise StoreError(f"the database of limits cannot be used: {error}") from error
+            with _errors_of(self._what, self._errors):
+                connection = await self._connection.get()
+                # A server that hangs must not hold up a deadline.
+                return await run_sync(
+                    connection.rows, statement, values, abandon_on_cancel=True, limiter=NO_LIMIT.here()
+                )
+        except StoreError:
+            # The next call connects again. That ends a thread that waits for the server, too.
+            if connection is not None:
+                await self._connection.close(connection)
+            raise
 
-    def _connect(self, url: str) -> Any:
-        connection = self._psycopg.connect(url, autocommit=True, connect_timeout=int(TIMEOUT))
+
+class _SqliteConnection:
+    """A connection to a SQLite file, for the processes of one machine.
+
+    Parameters:
+        path: the file.
+
+    """
+
+    def __init__(self, path: Path) -> None:
+        # Threads that use a connection at once would share a transaction.
+        self._lock = Lock()
+        self._connection = sqlite3.connect(path, timeout=TIMEOUT, isolation_level=None, check_same_thread=False)
+        try:
+            # A change takes a tenth of a millisecond if it does not wait for the disk. If the machine is lost, the last
+            # changes are lost with it, which is harmless.
+            for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", _TABLE):
+                self._connection.execute(statement)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def rows(self, statement: str, values: Sequence[str]) -> _Rows:
+        """Return the rows of a statement."""
+        with self._lock:
+            return self._connection.execute(statement, values).fetchall()
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            self._connection.close()
+
+
+class _PostgresConnection:
+    """A connection to a PostgreSQL database.
+
+    Parameters:
+        library: psycopg.
+        url: the address of the database.
+
+    """
+
+    def __init__(self, library: Any, url: str) -> None:
+        self._connection = library.connect(url, autocommit=True, connect_timeout=int(TIMEOUT))
         # Another process may create the table at the same moment.
-        with suppress(self._psycopg.errors.UniqueViolation):
-            connection.execute(_TABLE)
-        return connection
+        with suppress(library.errors.UniqueViolation):
+            self._connection.execute(_TABLE)
+
+    def rows(self, statement: str, values: Sequence[str]) -> _Rows:
+        """Return the rows of a statement."""
+        rows: _Rows = self._connection.execute(statement, values).fetchall()
+        return rows
+
+    def close(self) -> None:
+        """Close the connection, which ends a statement that waits for the server."""
+        self._connection.close()
 
 
 class _RedisLimits(LimitStore):
@@ -215,11 +273,8 @@ class _RedisSession(LimitStore):
         return bool(await self._run(lambda: self._client.eval(_SWAP, keys=[_KEY + name], args=[old, new])))
 
     async def _run(self, call: Callable[[], Awaitable[Any]]) -> Any:
-        try:
-            with anyio.fail_after(TIMEOUT):
-                return await call()
-        except self._errors as error:
-            raise StoreError(f"the Redis server of limits cannot be used: {error}") from error
+        with _errors_of("the Redis server of limits", self._errors):
+            return await call()
 
 
 @cache
@@ -233,5 +288,15 @@ def limit_store(where: str) -> LimitStore:
     if where.startswith(("redis://", "rediss://")):
         return _RedisLimits(where)
     if where.startswith(("postgresql://", "postgres://")):
-        return _PostgresLimits(where)
-    return _FileLimits(Path(where))
+        try:
+            # It is an extra.
+            import psycopg
+        except ImportError as error:
+            message = f"limits in PostgreSQL need psycopg ({error}): pip install 'apass[postgres]'"
+            raise MissingExtraError(message) from error
+        clock = "extract(epoch FROM clock_timestamp())::float8"
+        connect = partial(_PostgresConnection, psycopg, where)
+        return _DatabaseLimits("the database of limits", connect, psycopg.Error, clock, "%s")
+    clock = "(julianday('now') - 2440587.5) * 86400.0"
+    connect_file = partial(_SqliteConnection, Path(where))
+    return _DatabaseLimits(f"the file of limits {where!r}", connect_file, sqlite3.Error, clock, "?")

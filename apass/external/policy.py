@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 __all__ = ["Backoff", "Breaker", "Budget", "Policy", "Rate", "RetryOn"]
+
+SCHEMES: Final = ("redis", "rediss", "postgresql", "postgres")
+"""The schemes of URLs that name a place of shared limits."""
 
 RetryOn = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], bool | float]
 """The transient errors: their types, or a function.
@@ -186,6 +189,12 @@ def _check_shared(policy: Policy) -> None:
     """Raise an error unless the limits of a policy can be shared."""
     if not isinstance(policy.shared, str | Path) or not str(policy.shared):
         raise TypeError(f"Policy(shared=...) must be a URL or the path of a file, got {policy.shared!r}")
+    scheme, found, _ = str(policy.shared).partition("://")
+    if isinstance(policy.shared, str) and found and scheme not in SCHEMES:
+        raise ValueError(
+            f"Policy(shared=...) must be redis://HOST, postgresql://HOST/DATABASE or the path of a file, got "
+            f"{scheme}://..."
+        )
     if policy.concurrency is not None and policy.timeout is None:
         raise ValueError(
             "Policy(shared=..., concurrency=...) needs a timeout, after which the slot of a killed process is free"

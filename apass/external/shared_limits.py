@@ -23,8 +23,17 @@ Charge = Callable[[Any, Any], None]
 POLL_SECONDS: Final = 0.1
 """Seconds until a process asks again for a slot, of which none was free."""
 
+RESERVED_SECONDS: Final = 0.1
+"""Seconds for which a process may reserve the time of its next request.
+
+If it waited for the time first, each request would be late, and the rate would not be reached.
+"""
+
 COLLISION_SECONDS: Final = 0.01
 """Seconds until a process repeats a change that collided with the change of another one, at most."""
+
+LEAVE_SECONDS: Final = 1.0
+"""Seconds in which a request that was cancelled or has failed may free its slot."""
 
 GRACE_SECONDS: Final = 5.0
 """Seconds after the timeout of an attempt until its slot is free again, if its process was killed."""
@@ -67,10 +76,9 @@ class _State:
         """Return the state without attempts whose processes have not ended them."""
         return replace(self, slots={slot: end for slot, end in self.slots.items() if end > now})
 
-    def with_rate(self, rate: Rate, now: float) -> "_State | float":
-        """Return the state after one more request, or the seconds until one is permitted."""
-        wait = self.full_at - (rate.burst - 1) * rate.interval - now
-        return wait if wait > 0 else replace(self, full_at=max(self.full_at, now) + rate.interval)
+    def seconds_to_wait(self, rate: Rate, now: float) -> float:
+        """Return the seconds until one more request is permitted."""
+        return max(0.0, self.full_at - (rate.burst - 1) * rate.interval - now)
 
     def in_period(self, budget: Budget, now: float) -> "_State":
         """Return the state in the period of now."""
@@ -115,45 +123,72 @@ class SharedLimits:
 
         def charge(request: Any, answer: Any) -> None:
             nonlocal cost
-            cost += 0.0 if budget is None else budget.cost(request, answer)
+            # A state contains plain numbers only.
+            cost += 0.0 if budget is None else float(budget.cost(request, answer))
 
-        async with self._queue, self._store.session() as session:
-            while seconds := await self._try(session, slot):  # noqa: ASYNC110  another process changes it
-                await anyio.sleep(seconds)
+        seconds: float | None = LEAVE_SECONDS
+        is_held = False
         try:
+            async with self._queue, self._store.session() as session:
+                # If the request is cancelled now, the store may have made the change.
+                is_held = True
+                try:
+                    wait = await self._begin(session, slot)
+                except Exception:
+                    is_held = False
+                    raise
+            await anyio.sleep(wait)
             yield charge
+            seconds = None
         finally:
-            with anyio.CancelScope(shield=True):
-                await self._leave(slot, cost)
+            if is_held:
+                with anyio.CancelScope(shield=True):
+                    await self._leave(slot, cost, seconds)
 
-    async def _try(self, session: LimitStore, slot: str) -> float:
-        """Begin an attempt, and return 0; or return the seconds until the next try."""
+    async def _begin(self, session: LimitStore, slot: str) -> float:
+        """Register an attempt, and return the seconds until it may begin."""
+        while True:
+            is_registered, seconds = await self._try(session, slot)
+            if is_registered:
+                return seconds
+            await anyio.sleep(seconds)
+
+    async def _try(self, session: LimitStore, slot: str) -> tuple[bool, float]:
+        """Return whether an attempt is registered, and seconds to wait.
+
+        They are the time until it may begin, or until the next try.
+        """
         text, now = await session.read(self._name)
         state = _State.parse(self._name, text).without_ended(now)
-        policy = self._policy
+        policy, wait = self._policy, 0.0
         if policy.budget is not None:
             state = state.in_period(policy.budget, now)
             if state.spent >= policy.budget.units:
                 raise BudgetSpentError(f"{self._name} has spent {_spent_text(policy.budget, state, now)}")
         if policy.concurrency is not None and len(state.slots) >= policy.concurrency:
-            return POLL_SECONDS * (1 + random.random())
+            return False, POLL_SECONDS * (1 + random.random())
         if policy.rate is not None:
-            following = state.with_rate(policy.rate, now)
-            if not isinstance(following, _State):
-                return following
-            state = following
+            wait = state.seconds_to_wait(policy.rate, now)
+            if wait > RESERVED_SECONDS:
+                return False, wait - RESERVED_SECONDS / 2
+            state = replace(state, full_at=max(state.full_at, now) + policy.rate.interval)
         if policy.timeout is not None and policy.concurrency is not None:
-            state = replace(state, slots={**state.slots, slot: now + policy.timeout + GRACE_SECONDS})
-        return 0.0 if await session.swap(self._name, text, state.text()) else COLLISION_SECONDS * random.random()
+            state = replace(state, slots={**state.slots, slot: now + wait + policy.timeout + GRACE_SECONDS})
+        if await session.swap(self._name, text, state.text()):
+            return True, wait
+        return False, COLLISION_SECONDS * random.random()
 
-    async def _leave(self, slot: str, cost: float) -> None:
-        """End an attempt, and charge its cost."""
+    async def _leave(self, slot: str, cost: float, seconds: float | None) -> None:
+        """End an attempt, and charge its cost, within so many seconds."""
         if self._policy.concurrency is None and not cost:
             return
         try:
-            async with self._store.session() as session:
-                while not await self._try_leave(session, slot, cost):  # noqa: ASYNC110  another process changes it
-                    await anyio.sleep(COLLISION_SECONDS * random.random())
+            with anyio.fail_after(seconds):
+                async with self._store.session() as session:
+                    while not await self._try_leave(session, slot, cost):  # noqa: ASYNC110  another process changes it
+                        await anyio.sleep(COLLISION_SECONDS * random.random())
+        except TimeoutError:
+            pass  # a cancelled request had no answer, and its slot ends by itself
         except StoreError as error:
             # The answer is good. The slot ends by itself.
             warnings.warn(f"the end of a request to {self._name} is not counted: {error}", StoreWarning, stacklevel=2)
@@ -162,6 +197,8 @@ class SharedLimits:
         text, _ = await session.read(self._name)
         state = _State.parse(self._name, text)
         slots = {other: end for other, end in state.slots.items() if other != slot}
+        if not cost and slots == state.slots:
+            return True
         return await session.swap(self._name, text, replace(state, slots=slots, spent=state.spent + cost).text())
 
 

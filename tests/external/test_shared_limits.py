@@ -1,19 +1,23 @@
 """Limits that processes share in Redis, in PostgreSQL and in a file."""
 
 import json
+import socket
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
+import psycopg
 import pytest
 
 from apass.errors import BudgetSpentError, StoreError
-from apass.external import Budget, Policy, Service
+from apass.external import Budget, Policy, Rate, Service, limit_stores
 from apass.external.limit_stores import limit_store
 from tests.helpers.redis_server import needs_redis, running_redis
 from tests.service.postgres import needs_postgres, running_postgres
@@ -116,6 +120,41 @@ async def test_cancelled_request_frees_its_slot(where: str) -> None:
         group.cancel_scope.cancel()
     with anyio.fail_after(4):
         await service.ask(0)
+
+
+@contextmanager
+def stopped(where: str) -> Generator[None]:
+    """Let the store answer no change, for the block."""
+    if where.startswith("redis"):
+        with socket.create_connection(("127.0.0.1", urlsplit(where).port or 0)) as client:
+            client.sendall(b"CLIENT PAUSE 600000 WRITE\r\n")
+            assert client.recv(100) == b"+OK\r\n"
+            yield
+            client.sendall(b"CLIENT UNPAUSE\r\n")
+            assert client.recv(100) == b"+OK\r\n"
+    elif where.startswith("postgresql"):
+        with psycopg.connect(where) as connection:
+            connection.execute("LOCK TABLE apass_limits")
+            yield
+    else:
+        with closing(sqlite3.connect(where, isolation_level=None)) as connection:
+            connection.execute("BEGIN EXCLUSIVE")
+            yield
+
+
+async def test_store_that_hangs_holds_up_no_deadline(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = Service(anyio.sleep, Policy(shared=where, rate=Rate(questions=1000)), name="model")
+    await service.ask(0)
+    with anyio.fail_after(8), stopped(where):
+        with anyio.move_on_after(0.1) as scope:
+            await service.ask(0)
+        assert scope.cancelled_caught
+        if "://" in where:
+            monkeypatch.setattr(limit_stores, "TIMEOUT", 0.2)
+            with pytest.raises(StoreError, match=r"limits cannot be used: it did not reply within 0\.2 s"):
+                await service.ask(0)
+    monkeypatch.undo()
+    await service.ask(0)
 
 
 async def test_budget_is_renewed_after_its_period(where: str) -> None:
