@@ -36,10 +36,12 @@ return 1"""
 
 
 @contextmanager
-def _errors_of(what: str, errors: type[Exception] | tuple[type[Exception], ...]) -> Generator[None]:
+def _errors_of(
+    what: str, errors: type[Exception] | tuple[type[Exception], ...], *, shield: bool = False
+) -> Generator[None]:
     """Limit the time of calls of a library, and raise StoreError for its errors."""
     try:
-        with anyio.fail_after(TIMEOUT):
+        with anyio.fail_after(TIMEOUT, shield=shield):
             yield
     except TimeoutError:
         raise StoreError(f"{what} cannot be used: it did not reply within {TIMEOUT:g} s") from None
@@ -135,19 +137,21 @@ class _DatabaseLimits(LimitStore):
 
     async def read(self, name: str) -> tuple[str, float]:
         """Return a state, and the time of the database."""
-        ((state, now),) = await self._rows(self._find, name)
+        ((state, now),) = await self._rows(self._find, [name], is_change=False)
         return state or "", now
 
     async def swap(self, name: str, old: str, new: str) -> bool:
         """Replace a state."""
-        return bool(await self._rows(self._change, new, name, old) if old else await self._rows(self._add, new, name))
+        statement, values = (self._change, [new, name, old]) if old else (self._add, [new, name])
+        return bool(await self._rows(statement, values, is_change=True))
 
-    async def _rows(self, statement: str, *values: str) -> _Rows:
+    async def _rows(self, statement: str, values: Sequence[str], *, is_change: bool) -> _Rows:
         connection: _Connection | None = None
         try:
-            with _errors_of(self._what, self._errors):
+            # A thread that is abandoned might make its change after later ones. While a thread reads, a server that
+            # hangs must not hold up a deadline.
+            with _errors_of(self._what, self._errors, shield=is_change):
                 connection = await self._connection.get()
-                # A server that hangs must not hold up a deadline.
                 return await run_sync(
                     connection.rows, statement, values, abandon_on_cancel=True, limiter=NO_LIMIT.here()
                 )
