@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, Protocol, TypeVar, final
 
 from apass.core.hooks import Hooks
@@ -57,9 +57,16 @@ class Codec:
 def tagged_codec(types: Iterable[type] = ()) -> Codec:
     """Return the codec for Python's own types, and for dataclasses and enums."""
     known = reachable_types(types)
-    return Codec(
-        lambda answer: json.loads(write_tagged(answer, known)), lambda value: read_tagged(json.dumps(value), known)
-    )
+    # Services, which have a codec, are sent to other processes.
+    return Codec(partial(_encode_tagged, known), partial(_decode_tagged, known))
+
+
+def _encode_tagged(known: frozenset[type], answer: object) -> Any:
+    return json.loads(write_tagged(answer, known))
+
+
+def _decode_tagged(known: frozenset[type], value: Any) -> Any:
+    return read_tagged(json.dumps(value), known)
 
 
 @final

@@ -120,6 +120,13 @@ class Service(Generic[RequestT, AnswerT]):
         self._ask = ask
         self._loop_states: WeakKeyDictionary[Any, _LoopState] = WeakKeyDictionary()
 
+    def __getstate__(self) -> dict[str, Any]:
+        # What belongs to an event loop stays in its process.
+        return {name: value for name, value in vars(self).items() if name != "_loop_states"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _loop_states=WeakKeyDictionary())
+
     @property
     def counts(self) -> ServiceCounts:
         """The counts of the service on this event loop."""

@@ -1,5 +1,6 @@
 """Services: every limit of a policy and a deadline, with real waits."""
 
+import pickle
 from itertools import pairwise
 from time import monotonic
 from typing import Any
@@ -324,6 +325,15 @@ def test_service_works_in_successive_event_loops() -> None:
     for backend in ("asyncio", "trio", "asyncio"):
         anyio.run(ask_all, service, 5, backend=backend)
     assert len(script.requests) == 15
+
+
+async def test_service_can_be_sent_to_another_process() -> None:
+    service = Service(anyio.sleep, Policy(concurrency=1), name="sleeper", types=[Rate])
+    await service.ask(0)
+    same = pickle.loads(pickle.dumps(service))
+    assert (same.name, same.policy, same.counts.asked) == ("sleeper", service.policy, 0)
+    assert same.codec.loads(service.codec.dumps(Rate(questions=1))) == Rate(questions=1)
+    await same.ask(0)
 
 
 async def test_service_may_call_another_service() -> None:
