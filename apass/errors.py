@@ -318,6 +318,9 @@ class WorkerLostError(ApassError, RuntimeError):
 class OutOfMemoryError(WorkerLostError):
     """A worker was ended because it exceeded its limit of memory."""
 
+    used: int = 0
+    """Bytes that it used; 0 if unknown."""
+
 
 class ClusterLostError(WorkerLostError):
     """A cluster has lost work before it began, or together with its scheduler."""

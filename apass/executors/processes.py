@@ -174,7 +174,7 @@ async def _with_grace(work: Callable[[], Awaitable[R]], patience: Patience | Non
     if failures:
         raise failures[0]
     if not results and meter is not None and meter.used > meter.limit:
-        raise WorkerDiedError(f"out of memory: {excess_text(meter.used, meter.limit)}", is_out_of_memory=True)
+        raise WorkerDiedError(f"out of memory: {excess_text(meter.used, meter.limit)}", used_memory=meter.used)
     if not results:
         raise WorkerDiedError("the worker did not reply", is_late=True)
     return results[0]

@@ -58,7 +58,7 @@ class WorkerDiedError(Exception):
         is_late: bool = False,
         is_final: bool = False,
         is_innocent: bool = False,
-        is_out_of_memory: bool = False,
+        used_memory: int = 0,
     ) -> None:
         super().__init__(reason)
         self.last_words = last_words
@@ -69,8 +69,8 @@ class WorkerDiedError(Exception):
         """Whether it is of no use to send the work again now."""
         self.is_innocent = is_innocent
         """Whether the work cannot be the cause: it had not begun, or was lost with the scheduler of its cluster."""
-        self.is_out_of_memory = is_out_of_memory
-        """Whether the worker was ended because it exceeded its limit of memory."""
+        self.used_memory = used_memory
+        """Bytes that the worker used, if it was ended because it exceeded its limit of memory; else 0."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -284,7 +284,7 @@ class RemoteExecutor(ABC):
         try:
             return [await self._send_until_begun(batch, items)]
         except WorkerDiedError as error:
-            is_known_cause = error.is_out_of_memory or (error.is_late and batch.timeout_message is not None)
+            is_known_cause = error.used_memory or (error.is_late and batch.timeout_message is not None)
             if error.is_final or (len(items) == 1 and (is_known_cause or not batch.is_retried)):
                 return [Sent(items, None, _loss_error(error, batch))]
             return [await self._retry(batch, item) for item in items]
@@ -482,8 +482,9 @@ def _loss_error(died: WorkerDiedError, batch: Batch, where: str = "") -> Excepti
     label = batch.label if path is None else f"pass {path[1].rpartition(' > ')[2]!r}"
     if died.is_late and batch.timeout_message is not None:
         error = PassTimeoutError(batch.timeout_message)
-    elif died.is_out_of_memory:
+    elif died.used_memory:
         error = OutOfMemoryError(f"{label} ran {died}")
+        error.used = died.used_memory
     elif died.is_innocent:
         error = ClusterLostError(f"{label} cannot run: {died}")
     else:

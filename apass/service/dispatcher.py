@@ -490,6 +490,8 @@ class Dispatcher:
         """Run a computation again that has no result, unless that is of no use."""
         records = [live.record for live in item.jobs.values()]
         running = next(filter(None, (live.running_pass() for live in item.jobs.values())), None)
+        if isinstance(error, OutOfMemoryError) and is_alone:
+            self._memory.learn(item, error.used)
         # The second attempt locates the cause, because its events are sent at once.
         is_out_of_memory = isinstance(error, OutOfMemoryError) and (running is not None or item.lost > 0)
         is_lost = error is None or (isinstance(error, WorkerLostError) and not is_out_of_memory)
