@@ -12,6 +12,9 @@ ItemT = TypeVar("ItemT")
 KEPT: Final = 1_000
 """Tenants without items whose used time is kept, besides twice as many as wait."""
 
+LOOKED_AT: Final = 100
+"""Items of a tenant that are looked at until one fits."""
+
 
 class FairQueue(Generic[ItemT]):
     """A queue of items of tenants, which are served by their fair share.
@@ -86,7 +89,8 @@ class FairQueue(Generic[ItemT]):
     def pop(self, may_run: Callable[[str], bool], fits: Callable[[ItemT], bool] = lambda item: True) -> ItemT | None:
         """Remove and return the next item of the tenants for which `may_run` is true.
 
-        If it does not fit, it stays the first of its tenant, and the next tenant is served. `end` must follow.
+        If it does not fit, it stays the first of its tenant, and the first of the next items of its tenant that fits is
+        served, or else the next tenant. `end` must follow.
         """
         # Few tenants wait at once, so that a heap of tenants would cost more than it saves.
         for name, entry in self._waiting.items():
@@ -95,12 +99,9 @@ class FairQueue(Generic[ItemT]):
         while tenants:
             tenant = min(tenants, key=lambda name: tenants[name].expected(self.mean))
             entry = tenants.pop(tenant)
-            while entry.heap[0][1] not in entry.items:
-                heappop(entry.heap)
-            number = entry.heap[0][1]
-            if not fits(entry.items[number]):
+            number = entry.take(fits)
+            if number is None:
                 continue
-            heappop(entry.heap)
             item = entry.items.pop(number)
             entry.running += 1
             entry.is_new = False
@@ -180,6 +181,24 @@ class _Tenant(Generic[ItemT]):
         """Whether it has not been served since it came."""
         self.is_held = False
         """Whether it was not allowed to run when an item was served last."""
+
+    def take(self, fits: Callable[[ItemT], bool]) -> int | None:
+        """Remove the first item that fits from the heap, and return its number.
+
+        It is None if none of the first ones fits.
+        """
+        skipped: list[tuple[int, int]] = []
+        found: int | None = None
+        while self.heap and found is None and len(skipped) < LOOKED_AT:
+            entry = heappop(self.heap)
+            if entry[1] in self.items:
+                if fits(self.items[entry[1]]):
+                    found = entry[1]
+                else:
+                    skipped.append(entry)
+        for entry in skipped:
+            heappush(self.heap, entry)
+        return found
 
     def one(self, mean: float) -> float:
         """Return the time that an item probably uses, given the mean of all tenants."""

@@ -166,6 +166,18 @@ def test_tenants_that_may_not_run_are_skipped() -> None:
     assert [queue.pop(anyone), queue.pop(anyone)] == ["a1", "a2"]
 
 
+def test_item_that_does_not_fit_keeps_its_place() -> None:
+    queue = FairQueue[str]({})
+    for name in ("a1", "a2", "a3", "b1"):
+        queue.add(name, tenant=name[0], priority=0)
+
+    def fits(item: str) -> bool:
+        return item not in ("a1", "b1")
+
+    assert [queue.pop(anyone, fits) for _ in range(3)] == ["a2", "a3", None]
+    assert sorted(filter(None, [queue.pop(anyone), queue.pop(anyone)])) == ["a1", "b1"]
+
+
 def test_held_tenant_leaves_newcomer_no_credit() -> None:
     queue = FairQueue[str]({})
     add(queue, "held", 10)

@@ -225,6 +225,24 @@ async def test_worker_over_its_memory_fails_its_job_only() -> None:
 
 
 @in_worker
+async def test_memory_that_ended_a_worker_is_learned() -> None:
+    memory = 2**29
+    async with Optimizer(
+        PIPELINES, executor=ProcessExecutor(2, memory=memory), limits=Limits(memory_bytes=memory)
+    ) as service:
+        await (await service.submit({"megabytes": 600, "hold": 1}, pipeline="allocate", options=PLAIN)).wait()
+        holding = await service.submit({"megabytes": 101, "hold": 1}, pipeline="allocate", options=PLAIN)
+        waiting = await service.submit({"megabytes": 102, "hold": 1}, pipeline="allocate", options=PLAIN)
+        other = await service.submit({"f": 1}, pipeline="increment", options=PLAIN)
+        await reached(holding, "started")
+        assert waiting.record.state is JobState.QUEUED
+        await holding.cancel()
+        await reached(waiting, "started")
+        await waiting.cancel()
+        assert await other.result() == {"f": 2}
+
+
+@in_worker
 async def test_memory_that_jobs_needed_is_learned() -> None:
     """The second job of 300 MB is not expected to fit, beside the third."""
     async with optimizer(2, limits=Limits(memory_bytes=540 * 2**20)) as service:
@@ -233,7 +251,7 @@ async def test_memory_that_jobs_needed_is_learned() -> None:
             await (await service.submit(model, pipeline="allocate", options=PLAIN)).wait()
         holding = await service.submit({"megabytes": 301, "hold": 1}, pipeline="allocate", options=PLAIN)
         waiting = await service.submit({"megabytes": 302, "hold": 1}, pipeline="allocate", options=PLAIN)
-        other = await service.submit({"f": 1}, pipeline="increment", options=PLAIN, tenant="other")
+        other = await service.submit({"f": 1}, pipeline="increment", options=PLAIN)
         await reached(holding, "started")
         assert await other.result() == {"f": 2}
         assert waiting.record.state is JobState.QUEUED
