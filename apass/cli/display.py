@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, ClassVar, Final, Self
 
 import typer
 from rich.console import Console
@@ -44,39 +44,25 @@ _MOST_PADDING: Final = 60
 class DisplayOptions:
     """The options of the display; a dataclass for `with_options`."""
 
+    PANEL: ClassVar[str] = OUTPUT
+
     output_format: Annotated[
         OutputFormat,
         typer.Option(
             "--output-format",
             help="Print a table, or a line of JSON for each model and everything else on standard error.",
-            rich_help_panel=OUTPUT,
         ),
     ] = OutputFormat.TEXT
-    """The format of the results on standard output."""
     all_models: Annotated[
-        bool,
-        typer.Option(
-            "--all",
-            help=f"List all models, also those of more than {_MAX_ROWS} that did not change.",
-            rich_help_panel=OUTPUT,
-        ),
+        bool, typer.Option("--all", help=f"List all models, also those of more than {_MAX_ROWS} that did not change.")
     ] = False
-    """Whether the table has a row for each model."""
-    quiet: Annotated[
-        bool,
-        typer.Option("--quiet", "-q", help="Print failures only, on standard error.", rich_help_panel=OUTPUT),
-    ] = False
-    """Whether there is no table and no progress bar."""
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print failures only, on standard error.")] = False
     verbose: Annotated[
         bool,
         typer.Option(
-            "--verbose",
-            "-v",
-            help="Print the traceback of each failure, and all passes that changed a model.",
-            rich_help_panel=OUTPUT,
+            "--verbose", "-v", help="Print the traceback of each failure, and all passes that changed a model."
         ),
     ] = False
-    """Whether failures have tracebacks, and rows name all passes."""
     color: ColorOption = Color.AUTO
     """Whether the output has colours; the callback of the option sets it."""
 

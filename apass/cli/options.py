@@ -2,9 +2,10 @@
 
 import inspect
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, fields
 from functools import wraps
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 from typer.models import OptionInfo
 
@@ -16,7 +17,8 @@ R = TypeVar("R")
 def with_options(*kinds: type[Any]) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """Give a command the fields of each dataclass as options.
 
-    The command receives the instances as a tuple in its argument `options`.
+    The command receives the instances as a tuple in its argument `options`. A class may have a `PANEL`: the heading of
+    its options in the help, unless an option has another one.
 
     Raises:
         TypeError: if two dataclasses, or one and the command itself, have a parameter of the same name.
@@ -63,12 +65,27 @@ def _flag(name: str, hint: Any) -> str:
 def _parameters(kind: type[Any]) -> Sequence[inspect.Parameter]:
     """Return the fields of a dataclass as keyword-only parameters."""
     hints = get_type_hints(kind, include_extras=True)
+    panel: str | None = getattr(kind, "PANEL", None)
     return [
         inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=field.default,
+            annotation=_in_panel(hints[field.name], panel),
         )
         for field in fields(kind)
     ]
+
+
+def _in_panel(hint: Any, panel: str | None) -> Any:
+    """Return a type with its option, which has a panel."""
+    kind, *marks = get_args(hint)
+    for index, mark in enumerate(marks):
+        if isinstance(mark, OptionInfo) and mark.rich_help_panel is None:
+            # Other commands may have the same option elsewhere.
+            marks[index] = copy(mark)
+            marks[index].rich_help_panel = panel
+    return Annotated[kind, *marks]
 
 
 @dataclass(frozen=True, slots=True)

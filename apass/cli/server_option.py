@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import typer
 
@@ -11,7 +11,6 @@ from apass.service.errors import AccessError, OptimizerClosedError, ServerUnavai
 
 __all__ = ["ServerOptions", "check_server", "client_of"]
 
-SERVER_PANEL: Final = "Server"
 """The panel of `--help` that lists the options of the server."""
 
 FIRST_SECONDS: Final = 2.0
@@ -31,6 +30,8 @@ TOKEN: Final = "APASS_TOKEN"
 class ServerOptions:
     """The options of the server; a dataclass for `with_options`."""
 
+    PANEL: ClassVar[str] = "Server"
+
     server: Annotated[
         str,
         typer.Option(
@@ -39,10 +40,8 @@ class ServerOptions:
             envvar=SERVER,
             show_envvar=False,
             help=f"Use this server; unix:PATH is a Unix socket. The variable {SERVER} may name it.",
-            rich_help_panel=SERVER_PANEL,
         ),
     ] = "http://127.0.0.1:8000"
-    """The URL of the server."""
     token: Annotated[
         str | None,
         typer.Option(
@@ -51,10 +50,8 @@ class ServerOptions:
             envvar=TOKEN,
             show_envvar=False,
             help=f"Send this token; the variable {TOKEN} keeps it out of lists of processes.",
-            rich_help_panel=SERVER_PANEL,
         ),
     ] = None
-    """The token; None for a server without authentication."""
     patience: Annotated[
         float,
         typer.Option(
@@ -62,20 +59,11 @@ class ServerOptions:
             metavar="SECONDS",
             min=0.1,
             help="Repeat requests for this time if the server cannot be reached or is busy.",
-            rich_help_panel=SERVER_PANEL,
         ),
     ] = 60.0
-    """Seconds for which a request is repeated."""
     backend: Annotated[
-        str,
-        typer.Option(
-            "--backend",
-            autocompletion=complete_backend,
-            help="Set the event loop: asyncio or trio.",
-            rich_help_panel=SERVER_PANEL,
-        ),
+        str, typer.Option("--backend", autocompletion=complete_backend, help="Set the event loop: asyncio or trio.")
     ] = "asyncio"
-    """The event loop."""
 
 
 def client_of(options: ServerOptions, *, retry_seconds: float | None = None) -> Any:

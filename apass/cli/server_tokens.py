@@ -4,7 +4,7 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar
 
 import typer
 
@@ -14,43 +14,28 @@ from apass.util.files import write_whole
 
 __all__ = ["TokenOptions", "add_token", "tokens_of"]
 
-_TOKENS: Final = "Tokens"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenOptions:
     """The options of authentication."""
 
+    PANEL: ClassVar[str] = "Tokens"
+
     token_file: Annotated[
         Path | None,
-        typer.Option(
-            "--token-file",
-            metavar="FILE",
-            help="Accept requests with the tokens in this file only.",
-            rich_help_panel=_TOKENS,
-        ),
+        typer.Option("--token-file", metavar="FILE", help="Accept requests with the tokens in this file only."),
     ] = None
-    """The file of the tokens; None for no authentication."""
     new_token: Annotated[
-        str | None,
-        typer.Option(
-            "--new-token",
-            metavar="TENANT",
-            help="Add a token to the file, print it, and exit.",
-            rich_help_panel=_TOKENS,
-        ),
+        str | None, typer.Option("--new-token", metavar="TENANT", help="Add a token to the file, print it, and exit.")
     ] = None
-    """The tenant of a new token; None to start the server."""
     scope: Annotated[
         str | None,
         typer.Option(
             "--scope",
             metavar="SCOPES",
             help=r"Let the new token permit these: submit, read, metrics, admin \[submit,read].",
-            rich_help_panel=_TOKENS,
         ),
     ] = None
-    """The scopes of the new token; None for those to submit and read."""
 
 
 def tokens_of(options: TokenOptions) -> Any:

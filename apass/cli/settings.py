@@ -162,7 +162,6 @@ class ReplayOptions(ConfigOptions):
             rich_help_panel=RECORD,
         ),
     ] = None
-    """The folder of recorded answers; None to ask."""
     unknown_answers: UnknownAnswersOption = UnknownAnswers.ERROR
     """What a question does that has no recorded answer."""
 
@@ -180,7 +179,6 @@ class ContextOptions(ReplayOptions):
             rich_help_panel=REPRODUCE,
         ),
     ] = None
-    """The schedule of concurrent bodies; None is the order of the event loop."""
     record: Annotated[
         Path | None,
         typer.Option(
@@ -190,7 +188,6 @@ class ContextOptions(ReplayOptions):
             rich_help_panel=RECORD,
         ),
     ] = None
-    """The folder in which answers are recorded; None for no record."""
     deadline: DeadlineOption = None
     """Seconds for the passes of all models; None for no limit."""
     debug: DebugOption = False

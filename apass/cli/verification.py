@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 
@@ -43,6 +43,8 @@ class Verification:
 class VerificationOptions:
     """The options of the comparison of outputs."""
 
+    PANEL: ClassVar[str] = VERIFY
+
     verify_outputs: Annotated[
         VerifyOutputs,
         typer.Option(
@@ -50,41 +52,32 @@ class VerificationOptions:
             metavar="[=off|end|each|prove]",
             help="Evaluate models before and after (end, the default), or around each pass, and compare their "
             "outputs. prove: first search for a proof.",
-            rich_help_panel=VERIFY,
         ),
         FlagValue("--verify-outputs", "end"),
     ] = VerifyOutputs.OFF
-    """When results must compute the same outputs as their models."""
     input_shape: Annotated[
         list[str] | None,
         typer.Option(
             "--input-shape",
             metavar="NAME=SIZES",
             help="Compare outputs with this shape of an input, such as x=1,3,48,192; may be repeated.",
-            rich_help_panel=VERIFY,
         ),
         ManyValues("--input-shape"),
     ] = None
-    """Shapes of random inputs; None to find them by trial."""
     inputs: Annotated[
         Path | None,
         typer.Option(
             "--inputs",
             metavar="FILE.npz",
             help="Compare outputs for the arrays of this file, by the names of the inputs.",
-            rich_help_panel=VERIFY,
         ),
     ] = None
-    """The file with the inputs; None for random ones."""
     require_verified: Annotated[
         bool,
         typer.Option(
-            "--require-verified",
-            help="Fail the models whose outputs cannot be compared, instead of a yellow row.",
-            rich_help_panel=VERIFY,
+            "--require-verified", help="Fail the models whose outputs cannot be compared, instead of a yellow row."
         ),
     ] = False
-    """Whether outputs that cannot be compared are an error."""
 
     @property
     def when(self) -> VerifyOutputs:

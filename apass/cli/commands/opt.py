@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import typer
 
@@ -54,6 +54,8 @@ ENOUGH: Final = 32
 class ResultOptions:
     """The options of the results: the pipeline and the output paths."""
 
+    PANEL: ClassVar[str] = OUTPUT
+
     pipeline: PipelineOption = None
     """The passes; None for the default pipeline of each model format."""
     output: Annotated[
@@ -64,14 +66,9 @@ class ResultOptions:
             metavar="DIR|FILE|-",
             help=r"Write results to a directory, one result to a file or to standard output (-) "
             r"\[NAME.opt.onnx beside each model].",
-            rich_help_panel=OUTPUT,
         ),
     ] = None
-    """The directory of the results, the file of one result, or `-`; None to write them beside the models."""
-    in_place: Annotated[
-        bool, typer.Option("--in-place", help="Replace each model by its result.", rich_help_panel=OUTPUT)
-    ] = False
-    """Whether results replace their models."""
+    in_place: Annotated[bool, typer.Option("--in-place", help="Replace each model by its result.")] = False
     compare: Annotated[
         list[str] | None,
         typer.Option(
@@ -79,11 +76,9 @@ class ResultOptions:
             metavar="PIPELINES",
             autocompletion=complete_pipeline,
             help="Run each of these pipelines, print tables of nodes, bytes, latency and outputs, and write nothing.",
-            rich_help_panel=OUTPUT,
         ),
         ManyValues("--compare"),
     ] = None
-    """The pipelines to compare; None to write the results of one pipeline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +88,6 @@ class RunOptions:
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", min=1, help="Keep at most this many models in memory.", rich_help_panel=RUN)
     ] = 16
-    """Maximum number of models in memory."""
     backend: Annotated[
         str,
         typer.Option(
@@ -103,7 +97,6 @@ class RunOptions:
             rich_help_panel=RUN,
         ),
     ] = "asyncio"
-    """The event loop."""
     source_format: Annotated[
         str | None,
         typer.Option(
@@ -114,7 +107,6 @@ class RunOptions:
             rich_help_panel=RUN,
         ),
     ] = None
-    """The suffix of the model on standard input without its dot; None if no model is read from there."""
     to: Annotated[
         str | None,
         typer.Option(
@@ -125,7 +117,6 @@ class RunOptions:
             rich_help_panel=OUTPUT,
         ),
     ] = None
-    """The suffix of the results without its dot; None for that of each model."""
     resume_from: Annotated[
         Path | None,
         typer.Option(
@@ -135,7 +126,6 @@ class RunOptions:
             rich_help_panel=REPRODUCE,
         ),
     ] = None
-    """The dump of the pass after which the pipeline continues; None to start at the model."""
     executor: Annotated[
         str | None,
         typer.Option(
@@ -146,7 +136,6 @@ class RunOptions:
             rich_help_panel=RUN,
         ),
     ] = None
-    """The executor of the passes; None for the event loop, or for all cores if there are many models."""
     max_growth: Annotated[
         str | None,
         typer.Option(
@@ -156,7 +145,6 @@ class RunOptions:
             rich_help_panel=OUTPUT,
         ),
     ] = None
-    """How much larger a result may be; None for no limit, except for the default pipeline."""
     timeout: Annotated[
         float | None,
         typer.Option(
@@ -166,7 +154,6 @@ class RunOptions:
             rich_help_panel=RUN,
         ),
     ] = None
-    """Seconds for the passes of one model; None for no limit."""
     cache: Annotated[
         str | None,
         typer.Option(
@@ -176,7 +163,6 @@ class RunOptions:
             rich_help_panel=RUN,
         ),
     ] = None
-    """The store of pass results; None for no store."""
     journal: Annotated[
         Path | None,
         typer.Option(
@@ -186,7 +172,6 @@ class RunOptions:
             rich_help_panel=RUN,
         ),
     ] = None
-    """The file that records finished models; None for no journal."""
     split_input_file: Annotated[
         bool,
         typer.Option(
@@ -195,7 +180,6 @@ class RunOptions:
             rich_help_panel=RUN,
         ),
     ] = False
-    """Whether files contain several modules."""
     verify_diagnostics: Annotated[
         bool,
         typer.Option(
@@ -204,7 +188,6 @@ class RunOptions:
             rich_help_panel=VERIFY,
         ),
     ] = False
-    """Whether the error of a module that failed is written as its result."""
 
     def growth(self, *, is_default: bool) -> MaxGrowth | None:
         """Return how much larger a result may be, or None for no limit.

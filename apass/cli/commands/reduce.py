@@ -59,29 +59,23 @@ class SearchOptions:
             "before the passes.",
         ),
     ] = None
-    """The command that rejects a wrong result."""
     check_timeout: CheckTimeoutOption = None
     """Seconds that the command may take."""
     keep: Annotated[_Kept | None, typer.Option("--keep", help="Leave the module, or the pipeline, as it is.")] = None
-    """What does not become smaller."""
     message: Annotated[
         str | None, typer.Option(metavar="REGEX", help="Match the message of the failure against this pattern.")
     ] = None
-    """The pattern of the message."""
     timeout: Annotated[
         float | None,
         typer.Option(metavar="SECONDS", min=0, help="Stop after this time, with the smallest model so far."),
     ] = None
-    """Seconds for the whole search."""
     isolate: Annotated[bool, typer.Option("--isolate", help="Run each attempt in a worker process.")] = False
-    """Whether attempts run in worker processes."""
     jobs: Annotated[
         int | None,
         typer.Option(
             "--jobs", "-j", min=1, help=r"Run this many attempts at once \[the CPUs, with --check or --isolate; or 1]."
         ),
     ] = None
-    """The number of attempts at once."""
     allow: AllowOption = None
     """What of a reproducer may reach outside of the module."""
 

@@ -10,7 +10,7 @@ from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from threading import Timer
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Any, ClassVar, Final, cast
 
 import anyio
 import typer
@@ -44,10 +44,6 @@ __all__ = ["app", "default_store"]
 
 app: Final = typer.Typer(add_completion=False)
 
-_NETWORK: Final = "Network"
-_JOBS: Final = "Jobs"
-_WORKERS: Final = "Workers"
-_LIMITS: Final = "Limits"
 
 GRACE_SECONDS: Final = 3.0
 """Seconds that requests have to end, after the jobs."""
@@ -69,22 +65,14 @@ LATE_SECONDS: Final = 10.0
 class NetworkOptions:
     """The options of the connections."""
 
+    PANEL: ClassVar[str] = "Network"
+
     host: Annotated[
-        str,
-        typer.Option(
-            "--host",
-            help="Listen on this address; others than those of this machine need --token-file.",
-            rich_help_panel=_NETWORK,
-        ),
+        str, typer.Option("--host", help="Listen on this address; others than those of this machine need --token-file.")
     ] = "127.0.0.1"
-    """The address."""
     port: Annotated[
-        int,
-        typer.Option(
-            "--port", min=0, max=65535, help="Listen on this port; 0 is any that is free.", rich_help_panel=_NETWORK
-        ),
+        int, typer.Option("--port", min=0, max=65535, help="Listen on this port; 0 is any that is free.")
     ] = 8000
-    """The port."""
     host_names: Annotated[
         list[str] | None,
         typer.Option(
@@ -92,44 +80,32 @@ class NetworkOptions:
             metavar="NAME",
             help="Accept requests to this name of the server; may be repeated "
             r"\[with tokens, any name; else those of this machine].",
-            rich_help_panel=_NETWORK,
         ),
     ] = None
-    """The names of the server in the header `Host`."""
     uds: Annotated[
-        Path | None,
-        typer.Option(
-            "--uds",
-            metavar="PATH",
-            help="Listen on this Unix socket in place of a port.",
-            rich_help_panel=_NETWORK,
-        ),
+        Path | None, typer.Option("--uds", metavar="PATH", help="Listen on this Unix socket in place of a port.")
     ] = None
-    """The path of a Unix socket; None for a port."""
     behind_proxy: Annotated[
         bool,
         typer.Option(
-            "--behind-proxy",
-            help="Trust the headers X-Forwarded-For, -Proto, -Host and -Prefix; needs --token-file.",
-            rich_help_panel=_NETWORK,
+            "--behind-proxy", help="Trust the headers X-Forwarded-For, -Proto, -Host and -Prefix; needs --token-file."
         ),
     ] = False
-    """Whether a proxy names the clients."""
     access_log: Annotated[
         Path | None,
         typer.Option(
             "--access-log",
             metavar="FILE|-",
             help="Append a line of JSON for each request to this file, or to standard error (-).",
-            rich_help_panel=_NETWORK,
         ),
     ] = None
-    """The file of the access log, or `-`; None for no log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOptions:
     """The options of the jobs: where they are kept, and what they may run."""
+
+    PANEL: ClassVar[str] = "Jobs"
 
     store: Annotated[
         str | None,
@@ -138,26 +114,17 @@ class JobOptions:
             metavar="PATH|URL",
             help=r"Keep jobs in this SQLite file, or a database such as postgresql://USER@HOST/NAME "
             r"\[apass/jobs.db in the user's data folder].",
-            rich_help_panel=_JOBS,
         ),
     ] = None
-    """The file or the URL of the store; None for the default file."""
     memory: Annotated[
-        bool,
-        typer.Option(
-            "--memory", help="Keep jobs in memory only; they are lost with the server.", rich_help_panel=_JOBS
-        ),
+        bool, typer.Option("--memory", help="Keep jobs in memory only; they are lost with the server.")
     ] = False
-    """Whether jobs are kept in memory only."""
     standby: Annotated[
         bool,
         typer.Option(
-            "--standby",
-            help="If another server uses the store, wait for its end, and then take its jobs over.",
-            rich_help_panel=_JOBS,
+            "--standby", help="If another server uses the store, wait for its end, and then take its jobs over."
         ),
     ] = False
-    """Whether to wait for the store."""
     pipelines: Annotated[
         list[str] | None,
         typer.Option(
@@ -166,10 +133,8 @@ class JobOptions:
             metavar="NAME=TEXT",
             help="Offer this pipeline, whose text may be in a file: NAME=@FILE; may be repeated "
             r"\[default, that of the model's format].",
-            rich_help_panel=_JOBS,
         ),
     ] = None
-    """The named pipelines."""
     allow: Annotated[
         list[str] | None,
         typer.Option(
@@ -177,44 +142,28 @@ class JobOptions:
             metavar="PATTERN",
             help="Accept texts of pipelines that name these passes, such as 'onnx.*'; may be repeated "
             r"\[named pipelines only].",
-            rich_help_panel=_JOBS,
         ),
     ] = None
-    """The passes that texts of pipelines may name."""
     allow_config: Annotated[
         list[str] | None,
-        typer.Option(
-            "--allow-config",
-            metavar="KEY",
-            help="Let jobs set this config option; may be repeated.",
-            rich_help_panel=_JOBS,
-        ),
+        typer.Option("--allow-config", metavar="KEY", help="Let jobs set this config option; may be repeated."),
     ] = None
-    """The config options that jobs may set."""
     cache: Annotated[
         str | None,
         typer.Option(
-            "--cache",
-            metavar="LOCATION",
-            help="Cache results of passes in a file, redis://HOST:PORT, or 'default'.",
-            rich_help_panel=_JOBS,
+            "--cache", metavar="LOCATION", help="Cache results of passes in a file, redis://HOST:PORT, or 'default'."
         ),
     ] = None
-    """The store of pass results; None for no store."""
     otel: Annotated[
-        bool,
-        typer.Option(
-            "--otel",
-            help="Send spans of jobs and passes to the exporters of OTEL_TRACES_EXPORTER.",
-            rich_help_panel=_JOBS,
-        ),
+        bool, typer.Option("--otel", help="Send spans of jobs and passes to the exporters of OTEL_TRACES_EXPORTER.")
     ] = False
-    """Whether there are spans."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerOptions:
     """The options of the workers."""
+
+    PANEL: ClassVar[str] = "Workers"
 
     executor: Annotated[
         str,
@@ -222,30 +171,20 @@ class WorkerOptions:
             "--executor",
             autocompletion=completes(PROCESS, INLINE, "dask"),
             help="Run jobs in: process, inline (the event loop of the server), dask or dask://HOST:PORT.",
-            rich_help_panel=_WORKERS,
         ),
     ] = PROCESS
-    """Where jobs run."""
     workers: Annotated[
         int | None,
-        typer.Option(
-            "--workers",
-            min=1,
-            help=r"Run this many jobs at once \[one for each core; 64 inline].",
-            rich_help_panel=_WORKERS,
-        ),
+        typer.Option("--workers", min=1, help=r"Run this many jobs at once \[one for each core; 64 inline]."),
     ] = None
-    """How many jobs run at once."""
     worker_memory: Annotated[
         str,
         typer.Option(
             "--worker-memory",
             metavar="SIZE|none",
             help="End a worker process that uses more memory, with the programs that it starts.",
-            rich_help_panel=_WORKERS,
         ),
     ] = "4GiB"
-    """The memory of a worker."""
     max_memory: Annotated[
         str | None,
         typer.Option(
@@ -253,106 +192,64 @@ class WorkerOptions:
             metavar="SIZE|none",
             help="Run as many jobs at once as are expected to need this much memory together "
             r"\[80% of this machine's; none with dask].",
-            rich_help_panel=_WORKERS,
         ),
     ] = None
-    """The memory of the jobs that run at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitOptions:
     """The limits of the jobs."""
 
+    PANEL: ClassVar[str] = "Limits"
+
     max_model_size: Annotated[
-        str,
-        typer.Option("--max-model-size", metavar="SIZE|none", help="Refuse larger models.", rich_help_panel=_LIMITS),
+        str, typer.Option("--max-model-size", metavar="SIZE|none", help="Refuse larger models.")
     ] = "256MiB"
-    """Bytes of a model."""
-    max_queue: Annotated[
-        int, typer.Option("--max-queue", min=1, help="Refuse jobs if this many wait.", rich_help_panel=_LIMITS)
-    ] = 10_000
-    """Jobs that wait."""
+    max_queue: Annotated[int, typer.Option("--max-queue", min=1, help="Refuse jobs if this many wait.")] = 10_000
     deadline: Annotated[
-        str,
-        typer.Option(
-            "--deadline",
-            metavar="DURATION|none",
-            help="End jobs that name no deadline after this time.",
-            rich_help_panel=_LIMITS,
-        ),
+        str, typer.Option("--deadline", metavar="DURATION|none", help="End jobs that name no deadline after this time.")
     ] = "none"
-    """The deadline of jobs that name none."""
     max_deadline: Annotated[
         str,
         typer.Option(
-            "--max-deadline",
-            metavar="DURATION|none",
-            help="Refuse longer deadlines, and end all jobs after this time.",
-            rich_help_panel=_LIMITS,
+            "--max-deadline", metavar="DURATION|none", help="Refuse longer deadlines, and end all jobs after this time."
         ),
     ] = "none"
-    """The longest deadline."""
     tenant_running: Annotated[
-        int | None,
-        typer.Option(
-            "--tenant-running", min=1, help="Run at most this many jobs of a tenant at once.", rich_help_panel=_LIMITS
-        ),
+        int | None, typer.Option("--tenant-running", min=1, help="Run at most this many jobs of a tenant at once.")
     ] = None
-    """Jobs of a tenant that run at once."""
     tenant_queue: Annotated[
-        int | None,
-        typer.Option(
-            "--tenant-queue", min=1, help="Refuse jobs of a tenant if this many wait.", rich_help_panel=_LIMITS
-        ),
+        int | None, typer.Option("--tenant-queue", min=1, help="Refuse jobs of a tenant if this many wait.")
     ] = None
-    """Jobs of a tenant that wait."""
     tenant_rate: Annotated[
         float | None,
         typer.Option(
             "--tenant-rate",
             metavar="NUMBER",
             help="Accept at most this many jobs per second of a tenant, with bursts of as many.",
-            rich_help_panel=_LIMITS,
         ),
     ] = None
-    """Jobs of a tenant per second."""
     attempts: Annotated[
         int,
         typer.Option(
-            "--attempts",
-            min=1,
-            help="Fail a job after this many attempts that lost their worker or the server.",
-            rich_help_panel=_LIMITS,
+            "--attempts", min=1, help="Fail a job after this many attempts that lost their worker or the server."
         ),
     ] = 5
-    """Attempts of a job."""
     max_age: Annotated[
-        str,
-        typer.Option(
-            "--max-age", metavar="DURATION|none", help="Remove jobs this long after their end.", rich_help_panel=_LIMITS
-        ),
+        str, typer.Option("--max-age", metavar="DURATION|none", help="Remove jobs this long after their end.")
     ] = "7d"
-    """How long jobs are kept."""
     max_stored: Annotated[
         str,
         typer.Option(
             "--max-stored",
             metavar="SIZE|none",
             help="Remove the oldest ended jobs if all models and results are larger.",
-            rich_help_panel=_LIMITS,
         ),
     ] = "10GiB"
-    """Bytes of all models and results."""
     drain: Annotated[
         str,
-        typer.Option(
-            "--drain",
-            metavar="DURATION",
-            help="Give running jobs this time to end when the server stops.",
-            rich_help_panel=_LIMITS,
-        ),
+        typer.Option("--drain", metavar="DURATION", help="Give running jobs this time to end when the server stops."),
     ] = "10s"
-    """The time of running jobs at the end."""
 
 
 _EXAMPLES: Final = (

@@ -9,7 +9,7 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import anyio
 import typer
@@ -51,8 +51,6 @@ __all__ = ["app"]
 
 app: Final = typer.Typer(add_completion=False)
 
-_JOB: Final = "Job"
-_RESULTS: Final = "Results"
 
 _CHUNK: Final = 1 << 20
 """Bytes that are read at once."""
@@ -65,6 +63,8 @@ CANCEL_SECONDS: Final = 10.0
 class PipelineOptions:
     """The options of the jobs."""
 
+    PANEL: ClassVar[str] = "Job"
+
     pipeline: Annotated[
         str,
         typer.Option(
@@ -72,65 +72,42 @@ class PipelineOptions:
             "-p",
             metavar="PIPELINE",
             help="Run this pipeline of the server, or the passes of a text, or those in a file: @pipeline.txt.",
-            rich_help_panel=_JOB,
         ),
     ] = "default"
-    """The name or the text of the pipeline."""
     opt_level: Annotated[
-        int,
-        typer.Option("--opt-level", "-O", min=0, help="Run the passes of this level and below.", rich_help_panel=_JOB),
+        int, typer.Option("--opt-level", "-O", min=0, help="Run the passes of this level and below.")
     ] = 2
-    """The level of the context."""
-    disable: Annotated[
-        list[str] | None, typer.Option("--disable", metavar="NAME", help="Skip this pass.", rich_help_panel=_JOB)
-    ] = None
-    """Names of passes that are skipped."""
+    disable: Annotated[list[str] | None, typer.Option("--disable", metavar="NAME", help="Skip this pass.")] = None
     require: Annotated[
-        list[str] | None,
-        typer.Option("--require", metavar="NAME", help="Run this pass regardless of its level.", rich_help_panel=_JOB),
+        list[str] | None, typer.Option("--require", metavar="NAME", help="Run this pass regardless of its level.")
     ] = None
-    """Names of passes that run regardless of their level."""
     config: Annotated[
         list[str] | None,
         typer.Option(
             "--config",
             metavar="KEY=VALUE",
             help="Set a config option that the server allows; the value is JSON, or else a text.",
-            rich_help_panel=_JOB,
         ),
     ] = None
-    """Config options of the passes, each as KEY=VALUE."""
     deadline: Annotated[
         str,
         typer.Option(
-            "--deadline",
-            metavar="DURATION|none",
-            help="Fail jobs that have not ended after this time on the server.",
-            rich_help_panel=_JOB,
+            "--deadline", metavar="DURATION|none", help="Fail jobs that have not ended after this time on the server."
         ),
     ] = "none"
-    """The time of a job."""
     priority: Annotated[
-        int,
-        typer.Option(
-            "--priority",
-            min=-1000,
-            max=1000,
-            help="Run jobs before yours with a lower priority.",
-            rich_help_panel=_JOB,
-        ),
+        int, typer.Option("--priority", min=-1000, max=1000, help="Run jobs before yours with a lower priority.")
     ] = 0
-    """The priority."""
     report: Annotated[
-        bool,
-        typer.Option("--report/--no-report", help="Let the server record a report of each job.", rich_help_panel=_JOB),
+        bool, typer.Option("--report/--no-report", help="Let the server record a report of each job.")
     ] = True
-    """Whether there are reports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileOptions:
     """The options of the models and the results."""
+
+    PANEL: ClassVar[str] = "Results"
 
     output: Annotated[
         Path | None,
@@ -140,14 +117,9 @@ class FileOptions:
             metavar="DIR|FILE|-",
             help=r"Write results to a directory, one result to a file or to standard output (-) "
             r"\[NAME.opt.onnx beside each model].",
-            rich_help_panel=_RESULTS,
         ),
     ] = None
-    """The directory of the results, the file of one result, or `-`; None to write them beside the models."""
-    in_place: Annotated[
-        bool, typer.Option("--in-place", help="Replace each model by its result.", rich_help_panel=_RESULTS)
-    ] = False
-    """Whether results replace their models."""
+    in_place: Annotated[bool, typer.Option("--in-place", help="Replace each model by its result.")] = False
     source_format: Annotated[
         str | None,
         typer.Option(
@@ -155,10 +127,8 @@ class FileOptions:
             metavar="FORMAT",
             autocompletion=complete_format,
             help="Read this format from standard input, such as onnx, mlir or ll.",
-            rich_help_panel=_RESULTS,
         ),
     ] = None
-    """The suffix of the model on standard input without its dot; None if no model is read from there."""
     to: Annotated[
         str | None,
         typer.Option(
@@ -166,35 +136,22 @@ class FileOptions:
             metavar="FORMAT",
             autocompletion=complete_format,
             help="Convert results to this format, such as relay.",
-            rich_help_panel=_RESULTS,
         ),
     ] = None
-    """The suffix of the results without its dot; None for that of each model."""
     wait: Annotated[
         bool,
-        typer.Option(
-            "--wait/--no-wait",
-            help="Wait for the results and write them, or print the ids of the jobs.",
-            rich_help_panel=_RESULTS,
-        ),
+        typer.Option("--wait/--no-wait", help="Wait for the results and write them, or print the ids of the jobs."),
     ] = True
-    """Whether to wait for the results."""
     jobs: Annotated[
-        int,
-        typer.Option(
-            "--jobs", "-j", min=1, help="Have at most this many jobs on the server at once.", rich_help_panel=_RESULTS
-        ),
+        int, typer.Option("--jobs", "-j", min=1, help="Have at most this many jobs on the server at once.")
     ] = 32
-    """The number of jobs at once."""
     cancel_on_interrupt: Annotated[
         bool | None,
         typer.Option(
             "--cancel-on-interrupt/--keep-on-interrupt",
             help=r"Cancel unfinished jobs after Ctrl-C, or leave them running \[ask on a terminal, else leave them].",
-            rich_help_panel=_RESULTS,
         ),
     ] = None
-    """Whether Ctrl-C cancels the jobs; None to ask."""
 
 
 _EXAMPLES: Final = (

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -23,11 +23,11 @@ __all__ = ["DumpingOptions"]
 class DumpingOptions:
     """The options of dumping."""
 
+    PANEL: ClassVar[str] = PRINT
+
     dump_ir: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write the result of each pass to this directory.", rich_help_panel=PRINT),
+        Path | None, typer.Option(metavar="DIR", help="Write the result of each pass to this directory.")
     ] = None
-    """The directory of the dumps."""
 
     def create_observer(self, run: RunPlan) -> RunObserver | None:
         """Return the observer that dumps, or None if it is not enabled.

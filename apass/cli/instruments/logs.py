@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import typer
 
@@ -49,18 +49,14 @@ class LogFormat(Enum):
 class LogOptions:
     """The options of logging."""
 
+    PANEL: ClassVar[str] = RECORD
+
     log_level: Annotated[
-        LogLevel | None,
-        typer.Option(
-            "--log-level", help="Log pass events of this level and above to standard error.", rich_help_panel=RECORD
-        ),
+        LogLevel | None, typer.Option("--log-level", help="Log pass events of this level and above to standard error.")
     ] = None
-    """The lowest level to log; None to log nothing."""
     log_format: Annotated[
-        LogFormat | None,
-        typer.Option("--log-format", help=r"Set the format of log records \[text].", rich_help_panel=RECORD),
+        LogFormat | None, typer.Option("--log-format", help=r"Set the format of log records \[text].")
     ] = None
-    """The format of log records; None for text."""
 
     def create_observer(self, run: RunPlan) -> RunObserver | None:
         """Return the observer that logs, or None if it is not enabled.

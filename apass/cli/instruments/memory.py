@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -17,15 +17,11 @@ __all__ = ["MemoryOptions"]
 class MemoryOptions:
     """The options of memory measurement."""
 
+    PANEL: ClassVar[str] = MEASURE
+
     memory: Annotated[
-        bool,
-        typer.Option(
-            "--memory",
-            help="Show the memory that each pass used; slow, and exact only with --jobs 1.",
-            rich_help_panel=MEASURE,
-        ),
+        bool, typer.Option("--memory", help="Show the memory that each pass used; slow, and exact only with --jobs 1.")
     ] = False
-    """Whether to measure memory."""
 
     def create_observer(self, run: RunPlan) -> RunObserver | None:
         """Return the observer that measures memory, or None if it is not enabled."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -18,21 +18,15 @@ __all__ = ["BisectingOptions"]
 class BisectingOptions:
     """The options of manual bisection."""
 
+    PANEL: ClassVar[str] = REPRODUCE
+
     opt_bisect_limit: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            min=-1,
-            help="Run only the first N passes on each model; -1 runs and numbers all.",
-            rich_help_panel=REPRODUCE,
-        ),
+        typer.Option(metavar="N", min=-1, help="Run only the first N passes on each model; -1 runs and numbers all."),
     ] = None
-    """Number of passes that run on each model; -1 for all."""
-    opt_bisect: Annotated[
-        str | None,
-        typer.Option(metavar="3-7,9", help="Run only the passes with these numbers.", rich_help_panel=REPRODUCE),
-    ] = None
-    """Intervals of the numbers of the passes that run."""
+    opt_bisect: Annotated[str | None, typer.Option(metavar="3-7,9", help="Run only the passes with these numbers.")] = (
+        None
+    )
 
     def create_observer(self, run: RunPlan) -> RunObserver | None:
         """Return the observer that skips passes, or None if it is not enabled.

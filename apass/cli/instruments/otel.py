@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -27,6 +27,8 @@ class OtelSpans(Enum):
 class OtelOptions:
     """The options of OpenTelemetry."""
 
+    PANEL: ClassVar[str] = MEASURE
+
     otel: Annotated[
         OtelSpans | None,
         typer.Option(
@@ -34,11 +36,9 @@ class OtelOptions:
             metavar="[=SPANS]",
             help="Send spans of passes (default) or functions to the exporters of OTEL_TRACES_EXPORTER, and metrics "
             "to those of OTEL_METRICS_EXPORTER.",
-            rich_help_panel=MEASURE,
         ),
         FlagValue("--otel", "passes"),
     ] = None
-    """The spans to send; None to send none."""
 
     def create_observer(self, run: RunPlan) -> RunObserver | None:
         """Return the observer that sends spans and metrics, or None if not enabled.

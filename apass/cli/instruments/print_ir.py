@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 import typer
 
@@ -23,76 +23,45 @@ _ALL: Final = "all"
 class PrintingOptions:
     """The options of printing."""
 
+    PANEL: ClassVar[str] = PRINT
+
     print_ir_before: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME|all",
-            autocompletion=complete_pass,
-            help="Print the IR before this pass, or before all.",
-            rich_help_panel=PRINT,
+            metavar="NAME|all", autocompletion=complete_pass, help="Print the IR before this pass, or before all."
         ),
     ] = None
-    """Passes before which the IR is printed."""
     print_ir_after: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME|all",
-            autocompletion=complete_pass,
-            help="Print the IR after this pass, or after all.",
-            rich_help_panel=PRINT,
+            metavar="NAME|all", autocompletion=complete_pass, help="Print the IR after this pass, or after all."
         ),
     ] = None
-    """Passes after which the IR is printed."""
     print_ir_on_failure: Annotated[
-        bool,
-        typer.Option(
-            "--print-ir-on-failure",
-            help="Print the input of each pass that fails.",
-            rich_help_panel=PRINT,
-        ),
+        bool, typer.Option("--print-ir-on-failure", help="Print the input of each pass that fails.")
     ] = False
-    """Whether the inputs of failed passes are printed."""
     print_changed: Annotated[
-        bool, typer.Option("--print-changed", help="Print the changes of each pass as a diff.", rich_help_panel=PRINT)
+        bool, typer.Option("--print-changed", help="Print the changes of each pass as a diff.")
     ] = False
-    """Whether changes are printed."""
     exec_on_change: Annotated[
         str | None,
         typer.Option(
             metavar="COMMAND",
             help="Run this after each change, such as 'diff -u {before} {after}', and print its output.",
-            rich_help_panel=PRINT,
         ),
     ] = None
-    """The command that runs after each pass that changed a model; None to run none."""
     filter_passes: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME",
-            autocompletion=complete_pass,
-            help="Show changes of this pass only; * is a wildcard.",
-            rich_help_panel=PRINT,
+            metavar="NAME", autocompletion=complete_pass, help="Show changes of this pass only; * is a wildcard."
         ),
     ] = None
-    """Patterns of the passes whose changes are shown."""
     filter_modules: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Print for this model only; * is a wildcard.",
-            rich_help_panel=PRINT,
-        ),
+        list[str] | None, typer.Option(metavar="NAME", help="Print for this model only; * is a wildcard.")
     ] = None
-    """Patterns of the models that are printed."""
     filter_functions: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Print this function only; * is a wildcard.",
-            rich_help_panel=PRINT,
-        ),
+        list[str] | None, typer.Option(metavar="NAME", help="Print this function only; * is a wildcard.")
     ] = None
-    """Patterns of the functions that are printed."""
 
     def create_observer(self, run: RunPlan) -> RunObserver | None:
         """Return the observer that prints, or None if it is not enabled.

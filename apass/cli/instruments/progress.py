@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 
@@ -18,24 +18,18 @@ __all__ = ["ProgressOptions"]
 class ProgressOptions:
     """The options of progress."""
 
+    PANEL: ClassVar[str] = RUN
+
     progress: Annotated[
         bool | None,
         typer.Option(
             "--progress/--no-progress",
             help="Show or hide the counts of running modules, passes and functions; in a pipe, as lines.",
-            rich_help_panel=RUN,
         ),
     ] = None
-    """Whether to show progress; None shows a bar on a terminal, and nothing in a pipe or a file."""
     watch_live: Annotated[
-        bool,
-        typer.Option(
-            "--watch",
-            help="Show each running and waiting pass, with its waiting time and reason.",
-            rich_help_panel=RUN,
-        ),
+        bool, typer.Option("--watch", help="Show each running and waiting pass, with its waiting time and reason.")
     ] = False
-    """Whether to show each running pass."""
     progress_interval: Annotated[
         float,
         typer.Option(
@@ -43,10 +37,8 @@ class ProgressOptions:
             metavar="SECONDS",
             min=0.01,
             help="Print progress in a pipe or a file at this interval.",
-            rich_help_panel=RUN,
         ),
     ] = 5.0
-    """Seconds between two lines of progress."""
 
     def create_observer(self, run: RunPlan) -> RunObserver | None:
         """Return the observer that shows progress, or None for the default bar."""

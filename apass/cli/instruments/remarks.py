@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -22,21 +22,15 @@ __all__ = ["RemarksOptions"]
 class RemarksOptions:
     """The options of remarks."""
 
+    PANEL: ClassVar[str] = RECORD
+
     remarks: Annotated[
-        Path | None,
-        typer.Option("--remarks", metavar="FILE", help="Write the remarks of passes as YAML.", rich_help_panel=RECORD),
+        Path | None, typer.Option("--remarks", metavar="FILE", help="Write the remarks of passes as YAML.")
     ] = None
-    """The file of the remarks."""
     remarks_filter: Annotated[
         str | None,
-        typer.Option(
-            "--remarks-filter",
-            metavar="REGEX",
-            help="Write only remarks of passes that match this pattern.",
-            rich_help_panel=RECORD,
-        ),
+        typer.Option("--remarks-filter", metavar="REGEX", help="Write only remarks of passes that match this pattern."),
     ] = None
-    """Regular expression of the names of passes; None for all passes."""
     remarks_kind: Annotated[
         list[str] | None,
         typer.Option(
@@ -44,10 +38,8 @@ class RemarksOptions:
             autocompletion=completes(*(kind.value for kind in RemarkKind)),
             metavar="passed|missed|analysis",
             help="Write only remarks of this kind; may be repeated.",
-            rich_help_panel=RECORD,
         ),
     ] = None
-    """The kinds of remarks; None for all."""
 
     def create_observer(self, run: RunPlan) -> RunObserver | None:
         """Return the observer that collects remarks, or None if it is not enabled.

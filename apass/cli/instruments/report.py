@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -21,25 +21,20 @@ __all__ = ["ReportOptions"]
 class ReportOptions:
     """The options of the report."""
 
+    PANEL: ClassVar[str] = RECORD
+
     report: Annotated[
         Path | None,
         typer.Option(
             "--report",
             metavar="FILE.html",
             help="Write an HTML page with the changes and times of each pass on each model.",
-            rich_help_panel=RECORD,
         ),
     ] = None
-    """The file of the page."""
     provenance: Annotated[
         bool,
-        typer.Option(
-            "--provenance",
-            help="Show in the report which pass made and changed the nodes under the mouse.",
-            rich_help_panel=RECORD,
-        ),
+        typer.Option("--provenance", help="Show in the report which pass made and changed the nodes under the mouse."),
     ] = False
-    """Whether the page shows which pass made and changed each node."""
 
     def create_observer(self, run: RunPlan) -> RunObserver | None:
         """Return the observer that records the run, or None if it is not enabled.

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 import typer
 
@@ -31,22 +31,18 @@ _OUTPUTS_CHANGED: Final = Failure.of(OutputsChangedError()).type
 class ReproducingOptions:
     """The options of reproducers."""
 
+    PANEL: ClassVar[str] = REPRODUCE
+
     reproducer: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Write a folder for each failed pass, for `apass replay`.", rich_help_panel=REPRODUCE
-        ),
+        Path | None, typer.Option(metavar="DIR", help="Write a folder for each failed pass, for `apass replay`.")
     ] = None
-    """The directory of the folders."""
     crash_safe: Annotated[
         bool,
         typer.Option(
             "--crash-safe",
             help="Write the input before each pass, not only before native ones, so that a crash leaves a folder.",
-            rich_help_panel=REPRODUCE,
         ),
     ] = False
-    """Whether the input of each pass is written before it."""
 
     def create_observer(self, run: RunPlan) -> RunObserver | None:
         """Return the observer that writes reproducers, or None if it is not enabled.

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -29,17 +29,15 @@ class StatisticsForm(Enum):
 class StatisticsOptions:
     """The options of statistics."""
 
+    PANEL: ClassVar[str] = MEASURE
+
     statistics: Annotated[
         StatisticsForm | None,
         typer.Option(
-            "--statistics",
-            metavar="[=FORM]",
-            help="Show the counters of the passes: text (default) or json.",
-            rich_help_panel=MEASURE,
+            "--statistics", metavar="[=FORM]", help="Show the counters of the passes: text (default) or json."
         ),
         FlagValue("--statistics", "text"),
     ] = None
-    """The output format; None to show nothing."""
 
     @property
     def prints_data(self) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 import typer
 
@@ -42,6 +42,8 @@ class TimingForm(Enum):
 class TimingOptions:
     """The options of timing."""
 
+    PANEL: ClassVar[str] = MEASURE
+
     timing: Annotated[
         TimingForm | None,
         typer.Option(
@@ -49,16 +51,12 @@ class TimingOptions:
             metavar="[=FORM]",
             help="Show the time of each pass: tree (default), list or json; "
             "on standard error with --output-format json.",
-            rich_help_panel=MEASURE,
         ),
         FlagValue("--timing", "tree"),
     ] = None
-    """The output format; None to measure nothing."""
     timing_output: Annotated[
-        Path | None,
-        typer.Option("--timing-output", metavar="FILE", help="Write the times to this file.", rich_help_panel=MEASURE),
+        Path | None, typer.Option("--timing-output", metavar="FILE", help="Write the times to this file.")
     ] = None
-    """The file of the times; None for standard output, or standard error if that has the lines of models."""
     timing_functions: Annotated[
         int | None,
         typer.Option(
@@ -66,10 +64,8 @@ class TimingOptions:
             metavar="N",
             min=0,
             help=rf"Show the N slowest functions \[{_FUNCTIONS} in a list and in JSON].",
-            rich_help_panel=MEASURE,
         ),
     ] = None
-    """Number of functions to show; None for the default of the output format."""
 
     @property
     def prints_data(self) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -20,16 +20,12 @@ __all__ = ["TracingOptions"]
 class TracingOptions:
     """The options of tracing."""
 
+    PANEL: ClassVar[str] = MEASURE
+
     trace: Annotated[
         Path | None,
-        typer.Option(
-            "--trace",
-            metavar="FILE",
-            help="Write a timeline for ui.perfetto.dev or chrome://tracing.",
-            rich_help_panel=MEASURE,
-        ),
+        typer.Option("--trace", metavar="FILE", help="Write a timeline for ui.perfetto.dev or chrome://tracing."),
     ] = None
-    """The file of the trace."""
 
     def create_observer(self, run: RunPlan) -> RunObserver | None:
         """Return the observer that traces the run, or None if it is not enabled.

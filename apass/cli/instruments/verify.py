@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -30,16 +30,14 @@ class Verifying(Enum):
 class VerifyingOptions:
     """The options of verification."""
 
+    PANEL: ClassVar[str] = VERIFY
+
     verify: Annotated[
-        Verifying,
-        typer.Option(help="Check that modules are valid, and report the pass that broke one.", rich_help_panel=VERIFY),
+        Verifying, typer.Option(help="Check that modules are valid, and report the pass that broke one.")
     ] = Verifying.OFF
-    """When to verify."""
     check_changes: Annotated[
-        bool,
-        typer.Option("--check-changes", help="Report passes that modify their input in place.", rich_help_panel=VERIFY),
+        bool, typer.Option("--check-changes", help="Report passes that modify their input in place.")
     ] = False
-    """Whether to check that passes do not modify their input."""
 
     def create_observer(self, run: RunPlan) -> RunObserver | None:
         """Return the observer that verifies, or None if it is not enabled."""
