@@ -3,20 +3,12 @@
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Final, Generic, Self, TypeVar, cast
-
-import anyio
+from typing import Any, Generic, Self, TypeVar, cast
 
 from apass.core.adapter import adapter_by_name, run_in_thread_if_safe
 from apass.errors import AdapterError
 from apass.instruments.report.page import render_data
-from apass.service.errors import (
-    JobCancelledError,
-    JobFailedError,
-    NoResultError,
-    OptimizerClosedError,
-    UnknownJobError,
-)
+from apass.service.errors import JobCancelledError, JobFailedError, NoResultError, OptimizerClosedError
 from apass.service.job_store import JobStore, missing_blob, read_blob
 from apass.service.jobs import JobEvent, JobRecord, JobState
 from apass.service.live_job import LiveJob, state_data
@@ -25,16 +17,13 @@ __all__ = ["Job", "JobEvents"]
 
 ResultT = TypeVar("ResultT")
 
-POLL_SECONDS: Final = 0.5
-"""Seconds between two looks at a job that this process does not know yet."""
-
 
 class Job(Generic[ResultT]):
     """A job of an `Optimizer`, which `Optimizer.submit` and `Optimizer.find` return.
 
     Parameters:
         record: the record of the job.
-        live: its state, if this process has the job.
+        live: its state, unless the job had ended, or the optimizer, when it was found.
         store: where jobs are kept.
         cancel: cancels a job.
         check_loop: raises an error in another event loop than that of the optimizer.
@@ -69,13 +58,8 @@ class Job(Generic[ResultT]):
 
     @property
     def record(self) -> JobRecord:
-        """What is known about the job.
-
-        If the job is not one of this process, this is what `wait` or `find` has read.
-        """
-        if self._live is not None:
-            self._record = self._live.record
-        return self._record
+        """What is known about the job."""
+        return self._record if self._live is None else self._live.record
 
     @property
     def recent_result(self) -> bytes | None:
@@ -86,20 +70,14 @@ class Job(Generic[ResultT]):
         """Wait until the job has ended, and return its record.
 
         Raises:
-            UnknownJobError: if the job was removed.
             OptimizerClosedError: if the optimizer has ended before the job, which a durable store keeps.
-            JobsUnavailableError: if the store cannot be read.
 
         """
         self._check_loop()
         if self._live is not None:
             await self._live.ended.wait()
-            self._check_kept()
-        while not self.record.ended:
-            await self._refresh()
-            if not self._record.ended:
-                await anyio.sleep(POLL_SECONDS)
-        return self._record
+        self._check_kept()
+        return self.record
 
     async def result(self) -> ResultT:
         """Wait until the job has ended, and return its result.
@@ -164,50 +142,42 @@ class Job(Generic[ResultT]):
         """
         if not isinstance(after, int) or after < 0:
             raise ValueError(f"after must be the id of an event, or 0, got {after!r}")
-        return JobEvents(self._live, self._store, self.id, after, self._check_loop)
+        return JobEvents(self.record, self._live, self._store, after, self._check_loop)
 
     async def cancel(self) -> JobRecord:
         """Cancel the job unless it has ended, and return its record.
 
         Raises:
             OptimizerClosedError: if the optimizer has ended before the job, which a durable store keeps.
-            JobsUnavailableError: if the store cannot be read.
 
         """
         self._check_loop()
         self._check_kept()
         await self._cancel(self)
         self._check_kept()
-        if self._live is None and not self._record.ended:
-            await self._refresh()
         return self.record
 
     def _check_kept(self) -> None:
-        if self._live is not None and self._live.is_kept:
+        is_kept = not self.record.ended if self._live is None else self._live.is_kept
+        if is_kept:
             raise OptimizerClosedError(f"the optimizer has ended before job {self.id} ({self.record.state})")
-
-    async def _refresh(self) -> None:
-        record = await self._store.find(self.id)
-        if record is None:
-            raise UnknownJobError(f"job {self.id!r} was removed")
-        self._record = record
 
 
 class JobEvents:
     """The events of a job, for `async for`."""
 
     def __init__(
-        self, live: LiveJob | None, store: JobStore, job_id: str, after: int, check_loop: Callable[[], None]
+        self, record: JobRecord, live: LiveJob | None, store: JobStore, after: int, check_loop: Callable[[], None]
     ) -> None:
+        self._record = record
         self._live = live
         self._store = store
-        self._id = job_id
         self._after = after
         self._check_loop = check_loop
-        self._read: deque[JobEvent] = deque()
+        self._stored: deque[JobEvent] = deque()
         """Events from the store."""
-        self._needs_earlier = live is not None and live.is_resumed
-        """Whether another process may have stored events that come first."""
+        self._needs_stored = live is None or live.is_resumed
+        """Whether the store has events that come first."""
 
     def __aiter__(self) -> Self:
         self._check_loop()
@@ -215,55 +185,38 @@ class JobEvents:
 
     async def __anext__(self) -> JobEvent:
         """Return the next event; the iteration ends with the job."""
-        while not self._read:
-            if self._live is not None and self._needs_earlier:
-                stored = await self._store.events(self._id, self._after)
-                self._read.extend(event for event in stored if event.id < self._live.first_id)
-                self._needs_earlier = False
-            elif self._live is not None:
-                if (event := self._next_of(self._live)) is not None:
-                    return event
-                if self._live.ended.is_set():
-                    raise StopAsyncIteration
-                await self._live.wait_for_news()
-            elif not await self._read_more():
+        if self._needs_stored:
+            await self._read_stored()
+        while (event := self._next()) is None:
+            if self._live is None or self._live.ended.is_set():
                 raise StopAsyncIteration
-        return self._next_read()
+            await self._live.wait_for_news()
+        return event
 
     def read_nowait(self, most: int) -> Sequence[JobEvent]:
         """Return at most so many further events that need no waiting."""
         events: list[JobEvent] = []
-        while len(events) < most and self._read:
-            events.append(self._next_read())
-        if self._live is not None and not self._needs_earlier:
-            while len(events) < most and (event := self._next_of(self._live)) is not None:
-                events.append(event)
+        while len(events) < most and not self._needs_stored and (event := self._next()) is not None:
+            events.append(event)
         return events
 
-    def _next_read(self) -> JobEvent:
-        event = self._read.popleft()
-        self._after = event.id
-        return event
-
-    def _next_of(self, live: LiveJob) -> JobEvent | None:
-        """Return the next event of a job of this process, if there is one."""
-        event = live.event_after(self._after)
+    def _next(self) -> JobEvent | None:
+        """Return the next event, if there is one."""
+        if self._stored:
+            event: JobEvent | None = self._stored.popleft()
+        else:
+            event = None if self._live is None else self._live.event_after(self._after)
         if event is not None:
             self._after = event.id
         return event
 
-    async def _read_more(self) -> bool:
-        """Read events from the store; return whether more may come."""
-        # The order matters: a job that had ended before has no events after.
-        record = await self._store.find(self._id)
-        self._read.extend(await self._store.events(self._id, self._after))
-        if self._read:
-            return True
-        if record is not None and record.ended and not self._after:
+    async def _read_stored(self) -> None:
+        record, live = self._record, self._live
+        events = await self._store.events(record.id, self._after)
+        if live is not None:
+            events = [event for event in events if event.id < live.first_id]
+        elif not events and record.ended and not self._after:
             # A job that got the result of another one has no events.
-            self._read.append(JobEvent(1, "state", record.finished or record.created, state_data(record)))
-            return True
-        if record is None or record.ended:
-            return False
-        await anyio.sleep(POLL_SECONDS)
-        return True
+            events = [JobEvent(1, "state", record.finished or record.created, state_data(record))]
+        self._stored.extend(events)
+        self._needs_stored = False

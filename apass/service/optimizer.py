@@ -1,11 +1,9 @@
 """`Optimizer`: accepts jobs and runs them, in the event loop of an application."""
 
-import json
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from time import time
 from types import TracebackType
@@ -17,22 +15,15 @@ from anyio.lowlevel import current_token
 from anyio.to_thread import run_sync
 
 from apass.batch.formats import suffixes
-from apass.concurrency.signal import Signal
-from apass.core.adapter import adapter_by_name, adapter_for, run_in_thread_if_safe, type_name
-from apass.core.context import PassContext
 from apass.core.executor import Executor, ExecutorChoice, check_executor, executor_in_force, new_executor
-from apass.core.ir_plugin import file_suffix
 from apass.core.store import Store
-from apass.errors import ApassError, did_you_mean
 from apass.executors.remote import RemoteExecutor
 from apass.passes.base import Pass
+from apass.service.acceptance import Acceptance
 from apass.service.admission import Admission
-from apass.service.dispatcher import Dispatcher, lost_failure
+from apass.service.dispatcher import Dispatcher
 from apass.service.errors import (
-    IdempotencyError,
-    InvalidJobError,
     JobsUnavailableError,
-    ModelTooLargeError,
     NoResultError,
     OptimizerClosedError,
     StoreTakenError,
@@ -42,24 +33,21 @@ from apass.service.job import Job
 from apass.service.job_formats import JobFormats
 from apass.service.job_news import JobNews
 from apass.service.job_pipelines import JobPipelines
-from apass.service.job_store import Blob, JobPage, JobQuery, JobStore, blob_of_file, check_blob
+from apass.service.job_request import JobRequest
+from apass.service.job_store import JobPage, JobQuery, JobStore
 from apass.service.jobs import (
     JobEvent,
     JobOptions,
     JobRecord,
     JobState,
-    check_deadline,
-    job_key,
-    new_job_id,
 )
 from apass.service.limits import Limits
 from apass.service.live_job import LiveJob
 from apass.service.memory_jobs import MemoryJobStore
 from apass.service.runners import JobRunner, LocalRunner, RemoteRunner
 from apass.service.scratch_folder import scratch_folder
-from apass.service.work import INLINE, Work
+from apass.service.work import Work
 from apass.util.checks import check_methods, check_type
-from apass.util.text import shorten
 
 __all__ = ["DEFAULT_SLOTS", "JobObserver", "Optimizer", "OptimizerStatus", "job_store"]
 
@@ -71,12 +59,6 @@ DEFAULT_SLOTS: Final = 64
 
 EXPIRE_SECONDS: Final = 60.0
 """Seconds between two searches for expired jobs."""
-
-DOUBT_SECONDS: Final = 1.0
-"""Seconds between two looks for jobs that may have been stored although the store failed."""
-
-LONGEST_NAME: Final = 300
-"""Characters of names."""
 
 _LOGGER: Final = logging.getLogger("apass.service")
 
@@ -198,14 +180,8 @@ class Optimizer:
         self._is_open = False
         self._loop: object = None
         """The event loop in which it is open."""
-        self._live: dict[str, LiveJob] = {}
-        """The jobs of this process that have not ended, by their ids."""
-        self._doubtful: dict[str, LiveJob] = {}
-        """Jobs that may have been stored, although the store failed."""
-        self._doubt = Signal()
-        self._refuses = False
-        """Whether the last job could not be stored, for example because the disk is full."""
         self._listeners: set[JobNews] = set()
+        self._acceptance = Acceptance(self.store, self.limits, self._observe, reuse=reuse)
 
     async def __aenter__(self) -> Self:
         if self._is_open:
@@ -269,10 +245,10 @@ class Optimizer:
     def _begin_work(self, unfinished: Sequence[JobRecord]) -> None:
         """Run the jobs that the store has, and accept others."""
         self._dispatcher.start(self._group)
+        self._acceptance.start(self._group, self._dispatcher, self._admission)
         for record in unfinished:
-            self._resume(record)
+            self._acceptance.resume(record)
         self._group.start_soon(self._expire_repeatedly, name="apass expire jobs")
-        self._group.start_soon(self._resolve_doubts, name="apass resolve doubts")
         self._group.start_soon(self._end_without_store, name="apass watch server")
         self._active.set()
 
@@ -295,7 +271,9 @@ class Optimizer:
         self.failure = None
         admission = Admission(self.limits, lambda: dispatcher.queued, lambda tenant: dispatcher.waiting(tenant))
         self.formats = JobFormats(is_local=runner.shares_files, allow=self.pipelines.allow)
-        dispatcher = Dispatcher(self.store, runner, self.limits, self._make_work, folder, self._settle, admission.admit)
+        dispatcher = Dispatcher(
+            self.store, runner, self.limits, self._make_work, folder, self._acceptance.settle, admission.admit
+        )
         self._admission, self._dispatcher, self._folder = admission, dispatcher, folder
 
     async def __aexit__(
@@ -391,65 +369,33 @@ class Optimizer:
 
         """
         self.check_open()
-        options = JobOptions() if options is None else options
-        # `isinstance` would narrow the type to a view of unknown elements.
-        model = bytes(model) if issubclass(type(model), bytearray | memoryview) else model
-        self._check(wait, name, tenant, priority, deadline, options, idempotency_key, trace)
-        seconds = self._seconds(deadline)
+        request = JobRequest(
+            # `isinstance` would narrow the type to a view of unknown elements.
+            bytes(model) if issubclass(type(model), bytearray | memoryview) else model,
+            kind,
+            result_kind,
+            pipeline,
+            name,
+            tenant,
+            priority,
+            deadline,
+            JobOptions() if options is None else options,
+            idempotency_key,
+            wait,
+            trace,
+        )
+        request.check(self.limits)
+        seconds = request.seconds(self.limits)
         await self._admission.take_rate(tenant, wait=wait)
-        kind, result_kind, blob = await self._blob_of(model, kind, result_kind)
-        await self.pipelines.check_options(pipeline, kind, result_kind, options)
+        kind, result_kind, blob = await request.read(self.limits)
+        await self.pipelines.check_options(pipeline, kind, result_kind, request.options)
         key = await self.pipelines.key(pipeline, kind, result_kind)
-        if isinstance(model, bytes | Path):
+        if request.is_file:
             await self.formats.check(pipeline, (await self.pipelines.find(pipeline)).pass_, kind, result_kind)
         await self._admission.enter(tenant, wait=wait)
-        now, loop_now = time(), anyio.current_time()
-        record = JobRecord(
-            id=new_job_id(),
-            tenant=tenant,
-            name=name or (_file_name(model) if isinstance(model, Path) else "model"),
-            kind=kind,
-            result_kind=result_kind,
-            pipeline=pipeline,
-            options=options,
-            priority=priority,
-            deadline=None if seconds is None else now + seconds,
-            key=job_key(bytes.fromhex(blob.digest), key, options.as_json()),
-            model_digest=blob.digest,
-            model_size=blob.size,
-            created=now,
-            idempotency_key=idempotency_key,
-            trace=trace,
-        )
-        live = LiveJob(record, self.limits.events, self._observe)
-        if seconds is not None:
-            live.loop_deadline = loop_now + seconds
-        accepted: list[tuple[LiveJob | None, JobRecord] | Exception] = []
-        decided = anyio.Event()
-
-        async def accept() -> None:
-            try:
-                accepted.append(await self._accept(live, blob))
-                self._refuses = False
-            except Exception as error:
-                # Jobs that are accepted run, though the disk has no room for another one.
-                if isinstance(error, JobsUnavailableError) and not error.is_full:
-                    self._dispatcher.health.note_failure(error)
-                accepted.append(error)
-                self._refuses = isinstance(error, JobsUnavailableError)
-            finally:
-                self._admission.leave(tenant)
-                decided.set()
-
-        # The job may be stored already when the caller is cancelled, so that it has to run.
-        self._group.start_soon(accept, name="apass accept job")
-        await decided.wait()
-        if not accepted:
-            raise OptimizerClosedError("the optimizer has ended while the job was stored")
-        if isinstance(accepted[0], Exception):
-            raise accepted[0]
-        job, record = accepted[0]
-        return self._job(record, job, is_module=not isinstance(model, bytes | Path))
+        record = request.record(kind, result_kind, blob, key, seconds)
+        live, record = await self._acceptance.accept(record, blob)
+        return self._job(record, live, is_module=not request.is_file)
 
     async def find(self, job_id: str, *, tenant: str | None = None) -> Job[Any]:
         """Return a job by its id.
@@ -464,10 +410,12 @@ class Optimizer:
         """
         self._check_loop()
         check_type("job_id", job_id, str)
-        live = self._live.get(job_id)
+        live = self._acceptance.live.get(job_id)
         record = await self.store.find(job_id) if live is None else live.record
         if record is None or tenant not in (None, record.tenant):
             raise UnknownJobError(f"there is no job {job_id!r}; it may have expired")
+        if live is None:
+            live, record = await self._acceptance.current(record)
         return self._job(record, live, is_module=record.kind not in suffixes())
 
     def _job(self, record: JobRecord, live: LiveJob | None, *, is_module: bool) -> Job[Any]:
@@ -479,7 +427,8 @@ class Optimizer:
         check_type("query", query, JobQuery)
         page = await self.store.list(query)
         # The records of running jobs are stored before each attempt only.
-        jobs = [self._live[job.id].record if job.id in self._live else job for job in page.jobs]
+        live = self._acceptance.live
+        jobs = [live[job.id].record if job.id in live else job for job in page.jobs]
         return JobPage(jobs, page.next)
 
     async def remove(self, job_id: str, *, tenant: str | None = None) -> None:
@@ -517,22 +466,6 @@ class Optimizer:
         if self._is_open and self._drained.is_set():
             news.end()
         return news
-
-    def make_context(self, options: JobOptions) -> PassContext:
-        """Return the context of a job with these options, without what depends on the job.
-
-        Raises:
-            InvalidJobError: if a config option is unknown, invalid, or not allowed.
-
-        """
-        forbidden = sorted(set(options.config) - self.limits.config)
-        if forbidden:
-            known = ", ".join(sorted(self.limits.config)) or "none"
-            raise InvalidJobError(f"the config option {forbidden[0]!r} is not allowed here; allowed are: {known}")
-        try:
-            return PassContext(options.opt_level, options.required_pass, options.disabled_pass, config=options.config)
-        except (TypeError, ValueError, ApassError) as error:
-            raise InvalidJobError(str(error)) from error
 
     def check_open(self) -> None:
         """Raise OptimizerClosedError unless the optimizer accepts jobs."""
@@ -597,14 +530,15 @@ class Optimizer:
         if not self._is_open:
             return OptimizerStatus(False, 0, 0, 0, 0, 0.0, None)
         dispatcher = self._dispatcher
-        waiting = [live.record.created for live in self._live.values() if live.record.state is JobState.QUEUED]
+        jobs = self._acceptance.live
+        waiting = [live.record.created for live in jobs.values() if live.record.state is JobState.QUEUED]
         error = dispatcher.health.error
         return OptimizerStatus(
-            not (self.is_standby or dispatcher.is_draining or self._refuses or error is not None),
+            not (self.is_standby or dispatcher.is_draining or self._acceptance.refuses or error is not None),
             dispatcher.queued,
             dispatcher.running,
             dispatcher.slots,
-            len(self._live),
+            len(jobs),
             max(0.0, time() - min(waiting)) if waiting else 0.0,
             None if error is None else str(error),
         )
@@ -628,213 +562,10 @@ class Optimizer:
 
     def _close(self) -> None:
         """Let no task wait for jobs that do not end in this process."""
-        for live in (*self._live.values(), *self._doubtful.values()):
-            live.is_kept = True
-            live.settle()
-        self._live.clear()
-        self._doubtful.clear()
+        self._acceptance.close()
         for listener in self._listeners:
             listener.end()
         self._drained.set()
-
-    def _check(
-        self,
-        wait: bool,
-        name: str,
-        tenant: str,
-        priority: int,
-        deadline: float | None,
-        options: JobOptions,
-        idempotency_key: str | None,
-        trace: str | None,
-    ) -> None:
-        """Check the values of a request.
-
-        Raises:
-            InvalidJobError: if one is invalid.
-
-        """
-        try:
-            check_type("options", options, JobOptions)
-            check_type("wait", wait, bool)
-            check_deadline(deadline)
-            if not isinstance(priority, int) or isinstance(priority, bool) or abs(priority) > 1000:
-                raise ValueError(f"priority must be an int between -1000 and 1000, got {priority!r}")
-            _check_text("name", name)
-            _check_text("tenant", tenant)
-            _check_text("idempotency_key", "" if idempotency_key is None else idempotency_key)
-            _check_text("trace", "" if trace is None else trace)
-            if options.config:
-                json.dumps(options.as_json())
-        except (TypeError, ValueError) as error:
-            raise InvalidJobError(str(error)) from error
-        if options.config or options.required_pass or options.disabled_pass:
-            self.make_context(options)
-
-    def _seconds(self, deadline: float | None) -> float | None:
-        """Return the deadline of a job in seconds."""
-        longest = self.limits.max_deadline
-        seconds = self.limits.deadline if deadline is None else deadline
-        if longest is not None and (seconds is None or seconds > longest):
-            if deadline is not None:
-                raise InvalidJobError(f"deadline must be at most {longest:g} s here, got {deadline:g} s")
-            return longest
-        return None if seconds == float("inf") else seconds
-
-    async def _blob_of(self, model: Any, kind: str | None, result_kind: str | None) -> tuple[str, str, Blob]:
-        """Return the kinds and the bytes of a model.
-
-        Raises:
-            InvalidJobError: if the kind is unknown, or the module cannot be serialized.
-            ModelTooLargeError: if the model exceeds the limit.
-
-        """
-        try:
-            check_type("kind", kind, str | None)
-            check_type("result_kind", result_kind, str | None)
-        except TypeError as error:
-            raise InvalidJobError(str(error)) from error
-        if isinstance(model, bytes | Path):
-            kind = (file_suffix(model) if isinstance(model, Path) else "") if kind is None else kind.lower()
-            result_kind = kind if result_kind is None else result_kind.lower()
-            known = suffixes()
-            for suffix in (kind, result_kind):
-                if suffix not in known:
-                    near = did_you_mean(suffix, known) or f"; known are {', '.join(known)}"
-                    raise InvalidJobError(f"there is no format of models for the suffix {suffix!r}{near}")
-            await self._check_size(model)
-            if isinstance(model, Path):
-                try:
-                    if (await anyio.Path(model).stat()).st_size > INLINE:
-                        return kind, result_kind, await blob_of_file(model)
-                    model = await anyio.Path(model).read_bytes()
-                except OSError as error:
-                    raise InvalidJobError(f"cannot read {str(model)!r}: {error}") from error
-            large = len(model) > INLINE
-            return kind, result_kind, await run_sync(Blob.of, model) if large else Blob.of(model)
-        if isinstance(model, str):
-            raise InvalidJobError(
-                f"model must be a module, bytes or a path, got the text {shorten(model)!r}; "
-                f"write Path(...) for the name of a file, and encode the text of a model"
-            )
-        if kind is not None or result_kind is not None:
-            raise InvalidJobError(
-                f"kind and result_kind are those of bytes and paths; a module has its own, got {type_name(model)}"
-            )
-        try:
-            adapter = adapter_for(model)
-            data = await run_in_thread_if_safe(adapter, model, partial(adapter.dumps, model))
-        except ApassError as error:
-            hint = "submit the bytes of a model's file with kind='.suffix', or its path, or a module of a known type"
-            raise InvalidJobError(f"an object of {type_name(model)} cannot be a job; {hint}; {error}") from error
-        if adapter_by_name(type_name(model)) is None:
-            raise InvalidJobError(f"the class {type_name(model)} of the module cannot be found by its name")
-        await self._check_size(data)
-        return type_name(model), type_name(model), Blob.of(data)
-
-    async def _check_size(self, model: bytes | Path) -> None:
-        most = self.limits.model_bytes
-        if most is None:
-            return
-        try:
-            size = len(model) if isinstance(model, bytes) else (await anyio.Path(model).stat()).st_size
-        except OSError as error:
-            raise InvalidJobError(f"cannot read {str(model)!r}: {error}") from error
-        if size > most:
-            raise ModelTooLargeError(f"the model has {size:,} bytes; the limit is {most:,}")
-
-    async def _accept(self, live: LiveJob, blob: Blob) -> tuple[LiveJob | None, JobRecord]:
-        """Store a job, and queue it unless it is done already."""
-        record = live.record
-        if record.idempotency_key is not None:
-            # Not only `add` looks for it: the earlier job may not be stored yet.
-            earlier = await self.store.find_idempotent(record.tenant, record.idempotency_key)
-            if earlier is not None:
-                return self._same_request(earlier, record)
-        equal = await self.store.find_done(record.tenant, record.key) if self.reuse else None
-        # An index of the store may be damaged.
-        if equal is not None and (equal.tenant, equal.key) == (record.tenant, record.key):
-            reused = replace(
-                record,
-                state=JobState.DONE,
-                finished=time(),
-                result_kind=equal.result_kind,
-                result_digest=equal.result_digest,
-                result_size=equal.result_size,
-                report_digest=equal.report_digest,
-                summary=equal.summary,
-                reused=True,
-            )
-            with suppress(KeyError):  # the result has expired meanwhile, or is damaged
-                for digest in (equal.result_digest, equal.report_digest):
-                    if digest is not None:
-                        await check_blob(self.store, digest)
-                stored = await self.store.add(reused, blob)
-                if stored.id != record.id:
-                    return self._same_request(stored, record)
-                live.announce()
-                live.change(stored)
-                return None, stored
-        # Another request with the same key may find it in the store before `add` returns.
-        self._live[record.id] = live
-        try:
-            stored = await self.store.add(record, blob)
-        except BaseException as error:
-            del self._live[record.id]
-            if isinstance(error, JobsUnavailableError):
-                self._doubtful[record.id] = live
-                self._doubt.notify()
-            raise
-        if stored.id != record.id:
-            del self._live[record.id]
-            return self._same_request(stored, record)
-        self._begin(live, blob.data if isinstance(blob.data, bytes) else None)
-        return live, record
-
-    def _same_request(self, earlier: JobRecord, record: JobRecord) -> tuple[LiveJob | None, JobRecord]:
-        """Return an earlier job with the same idempotency key."""
-        if _request_key(earlier) != _request_key(record):
-            raise IdempotencyError(
-                f"the idempotency key {record.idempotency_key!r} was used for another job; use a new key"
-            )
-        doubtful = self._doubtful.pop(earlier.id, None)
-        if doubtful is not None:
-            self._begin(doubtful)
-        return self._live.get(earlier.id), earlier
-
-    def _resume(self, record: JobRecord) -> None:
-        """Run a job that an earlier process has left."""
-        live = LiveJob(record, self.limits.events, self._observe)
-        if record.deadline is not None:
-            live.loop_deadline = anyio.current_time() + record.deadline - time()
-        self._begin(live)
-
-    def _begin(self, live: LiveJob, model: bytes | None = None) -> None:
-        """Queue a job that is stored."""
-        record = live.record
-        self._live[record.id] = live
-        live.announce()
-        if record.attempts >= self.limits.attempts:
-            self._dispatcher.cancel(live, JobState.FAILED, lost_failure(record, "the server was stopped"))
-        else:
-            self._dispatcher.add(live, model)
-        if self._drained.is_set():
-            self._close()
-
-    async def _resolve_doubts(self) -> None:
-        """Run the jobs that were stored although the store has failed."""
-        while True:
-            while self._doubtful:
-                await anyio.sleep(DOUBT_SECONDS)
-                for job_id in tuple(self._doubtful):
-                    try:
-                        record = await self.store.find(job_id)
-                    except JobsUnavailableError:
-                        break
-                    live = self._doubtful.pop(job_id, None)
-                    if live is not None and record is not None:
-                        self._begin(live)
-            await self._doubt.wait()
 
     async def _runner(self, stack: AsyncExitStack) -> JobRunner:
         if isinstance(self._executor, str) and self._executor.startswith("dask"):
@@ -875,12 +606,6 @@ class Optimizer:
         except Exception:
             _LOGGER.exception("the observer %r has raised an error", observer)
 
-    def _settle(self, live: LiveJob) -> None:
-        """Wake the tasks that wait for the end of a job."""
-        if self._live.get(live.record.id) is live:
-            del self._live[live.record.id]
-        live.settle()
-
     async def _expire_repeatedly(self) -> None:
         while True:
             await anyio.sleep(EXPIRE_SECONDS)
@@ -895,36 +620,10 @@ class Optimizer:
             await self.store.close()
 
     async def _cancel(self, job: Job[Any]) -> None:
-        live = self._live.get(job.id)
+        live = self._acceptance.live.get(job.id)
         if live is not None:
             self._dispatcher.cancel(live)
             await live.ended.wait()
-        elif not job.record.ended and self._drained.is_set():
-            raise OptimizerClosedError(f"the optimizer has ended before job {job.id} ({job.record.state})")
-
-
-def _check_text(what: str, text: str) -> None:
-    """Check a text that a store keeps as it is."""
-    check_type(what, text, str)
-    if len(text) > LONGEST_NAME:
-        raise ValueError(f"{what} must have at most {LONGEST_NAME} characters, got {len(text)}")
-    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
-        raise ValueError(f"{what} must not contain a null character or a surrogate, got {text!r}")
-
-
-def _file_name(path: Path) -> str:
-    """Return the name of a file, which may not be valid text."""
-    return path.name.encode(errors="replace").decode()[:LONGEST_NAME]
-
-
-def _request_key(record: JobRecord) -> str:
-    """Return what a request asks for.
-
-    It is the same in each process, in contrast to the key of the job: the code of the passes may have changed.
-    """
-    # The kind of the result of a module is known at its end only.
-    kinds = [record.kind, record.result_kind] if record.kind in suffixes() else [record.kind]
-    return job_key(bytes.fromhex(record.model_digest), record.pipeline, kinds, record.options.as_json())
 
 
 def job_store(choice: JobStore | Path | str | None) -> JobStore:

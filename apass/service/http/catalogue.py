@@ -30,6 +30,7 @@ from apass.service.http.parameters import decode_object, read_object
 from apass.service.http.problems import BadRequestError, InvalidParameterError, UnsupportedMediaTypeError
 from apass.service.http.requests import Service, json_response
 from apass.service.http.uploads import BodyReader
+from apass.service.job_request import context_of
 from apass.service.jobs import JobOptions
 
 __all__ = ["CatalogueHandlers", "allowed_names"]
@@ -88,7 +89,7 @@ class CatalogueHandlers:
             disabled_pass=query.disabled,
             config=query.config,
         )
-        context = self._optimizer.make_context(options)
+        context = context_of(options, self._optimizer.limits)
         self._optimizer.check_open()
         pipeline = (await self._optimizer.pipelines.find(query.pipeline)).pass_
         kind = f".{query.suffix.lower().removeprefix('.')}"
