@@ -1,14 +1,11 @@
 """Where jobs run: in this event loop (`LocalRunner`) or workers (`RemoteRunner`)."""
 
 import pickle
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
-from os import getpid
-from pathlib import Path
 from time import monotonic
 from typing import Any, Final, Protocol
 
@@ -17,7 +14,7 @@ import anyio
 from apass.batch.source import ModuleSource
 from apass.batch.workers import ModuleWorkers
 from apass.concurrency.backend import backend_name
-from apass.concurrency.processes.memory import resident_bytes
+from apass.concurrency.processes.memory import PeakMeter
 from apass.core.context import current_scope
 from apass.core.executor import SENDER, ExecutorChoice
 from apass.core.store import SharedStore, Store
@@ -41,11 +38,6 @@ BATCH_SECONDS: Final = 0.05
 
 MOST_JOBS: Final = 32
 """The largest number of jobs in a batch."""
-
-_CLEAR_REFS: Final = Path("/proc/self/clear_refs")
-"""The file by which Linux resets the peak of a process."""
-_STATUS: Final = Path("/proc/self/status")
-"""The file with the peak of a process on Linux."""
 
 FLUSH_SECONDS: Final = 0.05
 """Seconds for which a worker keeps events, to send many together."""
@@ -230,20 +222,6 @@ def _run_in_worker(
     return sender.rest()
 
 
-def _peak_bytes() -> int:
-    """Return the peak of this process; 0 if unknown."""
-    with suppress(OSError, StopIteration):
-        # `getrusage` counts the program that has started this one, too.
-        lines = _STATUS.read_text().splitlines()
-        return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
-    try:
-        # Windows does not have it.
-        import resource
-    except ImportError:
-        return 0
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-
-
 async def _run_all(works: Sequence[Work], sender: "_Sender", make_store: Callable[[], SharedStore] | None) -> None:
     """Run jobs one after the other; while one waits, the next one runs."""
     start, left, finished = monotonic(), len(works), anyio.Event()
@@ -253,15 +231,9 @@ async def _run_all(works: Sequence[Work], sender: "_Sender", make_store: Callabl
         # The time that the job has waited for others of the batch counts against its deadline.
         seconds = None if work.seconds is None else max(1e-3, work.seconds - (monotonic() - start))
         work = replace(work, seconds=seconds, in_worker=True)
-        # Linux then counts the peak from now on.
-        with suppress(OSError):
-            _CLEAR_REFS.write_text("5")
-        peak, used = _peak_bytes(), resident_bytes(getpid())
+        meter = PeakMeter()
         result = await run_work(work, partial(sender.event, work.id), store=store)
-        if (new_peak := _peak_bytes()) > peak:
-            # Otherwise, an earlier job has needed more on another system, or this one has needed nothing.
-            result = replace(result, memory=max(0, new_peak - used))
-        sender.add(work.id, result)
+        sender.add(work.id, replace(result, memory=meter.used() or None))
         left -= 1
         if not left:
             finished.set()
