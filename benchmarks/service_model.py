@@ -329,7 +329,7 @@ def dask_cluster(folder: Path, workers: int) -> Generator[tuple[str, psutil.Proc
                 processes.append(subprocess.Popen(command, stderr=subprocess.DEVNULL, cwd=Path(__file__).parents[1]))
                 while not file.exists():
                     sleep(0.05)
-            address = json.loads(file.read_text())["address"]
+            address = json.loads(file.read_text())["address"].replace("tcp://", "dask://")
             yield address, psutil.Process(processes[0].pid), [psutil.Process(each.pid) for each in processes[1:]]
         finally:
             for process in reversed(processes):

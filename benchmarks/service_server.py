@@ -16,7 +16,7 @@ import json
 import socket
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from time import perf_counter
@@ -123,16 +123,14 @@ async def _application(options: Options, state: Server) -> AsyncGenerator[Any]:
         await state.gate.wait()
         return mod
 
-    # Dask must not count as memory of the other servers.
-    dask = None if options.dask is None else import_module("apass.executors.dask").DaskExecutor(options.dask)
-    executor = ProcessExecutor(workers=options.workers) if options.workers else dask
+    executor = ProcessExecutor(workers=options.workers) if options.workers else options.dask
     limits = Limits(queued=None, running=options.running, max_age=options.max_age)
     pipelines: dict[str, Pass[Any] | str] = {"default": options.pipeline}
     if executor is None:
         # Workers could not wait for the gate.
         pipelines["gate"] = Gate
     optimizer = Optimizer(pipelines, store=options.store, executor=executor, limits=limits)
-    async with dask or nullcontext(), optimizer, anyio.create_task_group() as group:
+    async with optimizer, anyio.create_task_group() as group:
         if options.max_age is not None:
             group.start_soon(_expire, optimizer)
         yield create_app(optimizer)
