@@ -8,15 +8,11 @@ from socket import gethostname
 from threading import Event, Thread
 from typing import Final
 
-from apass.errors import MissingExtraError
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import SQLAlchemyError
+
 from apass.service.errors import JobsUnavailableError, StoreTakenError
 from apass.util.file_locks import TAKEN, lock_now
-
-try:
-    from sqlalchemy import Connection, Engine, text
-    from sqlalchemy.exc import SQLAlchemyError
-except ImportError as _error:
-    raise MissingExtraError(f"SqlJobStore needs SQLAlchemy ({_error}): pip install 'apass[serve]'") from _error
 
 __all__ = ["FileLock", "SessionLock"]
 

@@ -5,16 +5,12 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
+from sqlalchemy import Connection, and_, bindparam, delete, exists, insert, not_, select
+
 from apass.core.store import SEAL_SIZE, seal
-from apass.errors import MissingExtraError
 from apass.service.job_store import CHUNK, Blob, DamagedBlobError
 from apass.service.jobs import new_job_id
 from apass.service.sql_schema import BLOBS, CHUNKS, UPLOADS, USES
-
-try:
-    from sqlalchemy import Connection, and_, bindparam, delete, exists, func, insert, not_, select
-except ImportError as _error:
-    raise MissingExtraError(f"SqlJobStore needs SQLAlchemy ({_error}): pip install 'apass[serve]'") from _error
 
 __all__ = [
     "LARGE",
@@ -26,9 +22,7 @@ __all__ = [
     "free_blobs",
     "purge_chunks",
     "read_chunk",
-    "start_upload",
     "store_blobs",
-    "stored_bytes",
     "write_chunks",
 ]
 
@@ -53,13 +47,7 @@ _UNUSED: Final = (
 
 
 class UnreadableBlobError(Exception):
-    """The file of a blob cannot be read.
-
-    Parameters:
-        digest: the blob.
-        cause: the error of the file.
-
-    """
+    """The file of a blob cannot be read."""
 
     def __init__(self, digest: str, cause: OSError) -> None:
         super().__init__(str(cause))
@@ -101,23 +89,21 @@ def chunks_of(blob: Blob) -> Iterator[bytes]:
         raise UnreadableBlobError(blob.digest, error) from error
 
 
-def start_upload(connection: Connection, body: str) -> None:
-    """Announce the chunks of a blob that `store_blobs` adds later."""
-    connection.execute(insert(UPLOADS), {"body": body})
-
-
 def write_chunks(connection: Connection, body: str, digest: str, first: int, chunks: Sequence[bytes]) -> None:
-    """Write chunks of an upload."""
-    _insert_chunks(connection, [_chunk(body, digest, first + index, chunk) for index, chunk in enumerate(chunks)])
+    """Write chunks of a blob that `store_blobs` adds later."""
+    if not first:
+        connection.execute(insert(UPLOADS), {"body": body})
+    _insert_chunks(connection, [(body, digest, number, chunk) for number, chunk in enumerate(chunks, first)])
 
 
-def _insert_chunks(connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:
+def _insert_chunks(connection: Connection, chunks: Sequence[tuple[str, str, int, bytes]]) -> None:
+    """Insert chunks, each with its body, digest and number."""
+    rows = [
+        {"body": body, "number": number, "data": seal(f"{digest} {number}", data)}
+        for body, digest, number, data in chunks
+    ]
     if rows:
         connection.execute(insert(CHUNKS), rows)
-
-
-def _chunk(body: str, digest: str, number: int, data: bytes) -> dict[str, object]:
-    return {"body": body, "number": number, "data": seal(f"{digest} {number}", data)}
 
 
 def existing_blobs(connection: Connection, digests: Collection[str]) -> set[str]:
@@ -126,16 +112,13 @@ def existing_blobs(connection: Connection, digests: Collection[str]) -> set[str]
 
 
 def store_blobs(connection: Connection, blobs: Mapping[str, NewBlob]) -> None:
-    """Store those blobs that do not exist.
+    """Store blobs that do not exist.
 
     Raises:
         UnreadableBlobError: if the file of a blob cannot be read.
 
     """
-    missing = blobs.keys() - existing_blobs(connection, blobs)
-    if not missing:
-        return
-    bodies = {blobs[digest].body or new_job_id(): blobs[digest] for digest in sorted(missing)}
+    bodies = {blobs[digest].body or new_job_id(): blobs[digest] for digest in sorted(blobs)}
     connection.execute(
         insert(BLOBS),
         [{"digest": new.blob.digest, "size": new.blob.size, "body": body} for body, new in bodies.items()],
@@ -143,18 +126,18 @@ def store_blobs(connection: Connection, blobs: Mapping[str, NewBlob]) -> None:
     uploaded = [body for body, new in bodies.items() if new.body is not None]
     if uploaded:
         connection.execute(delete(UPLOADS).where(UPLOADS.c.body.in_(uploaded)))
-    rows: list[dict[str, object]] = []
+    chunks: list[tuple[str, str, int, bytes]] = []
     size = 0
     for body, new in bodies.items():
         if new.body is not None:
             continue
         for number, chunk in enumerate(chunks_of(new.blob)):
-            rows.append(_chunk(body, new.blob.digest, number, chunk))
+            chunks.append((body, new.blob.digest, number, chunk))
             size += len(chunk)
             if size >= LARGE:
-                _insert_chunks(connection, rows)
-                rows, size = [], 0
-    _insert_chunks(connection, rows)
+                _insert_chunks(connection, chunks)
+                chunks, size = [], 0
+    _insert_chunks(connection, chunks)
 
 
 def read_chunk(connection: Connection, digest: str, number: int) -> bytes:
@@ -187,11 +170,6 @@ def drop_blob(connection: Connection, digest: str) -> None:
     if body is not None:
         connection.execute(delete(BLOBS).where(BLOBS.c.digest == digest))
         connection.execute(insert(UPLOADS), {"body": body})
-
-
-def stored_bytes(connection: Connection) -> int:
-    """Return the size of all blobs."""
-    return int(connection.scalar(select(func.coalesce(func.sum(BLOBS.c.size), 0))) or 0)
 
 
 def free_blobs(connection: Connection, digests: Collection[str]) -> None:

@@ -5,21 +5,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from sqlalchemy import Connection, bindparam, insert, select, text, tuple_, update
+from sqlalchemy.dialects import postgresql, sqlite
+
 from apass.core.store import SEAL_SIZE, seal
-from apass.errors import MissingExtraError
 from apass.service.errors import JobsUnavailableError
-from apass.service.job_store import JobChange
 from apass.service.jobs import JobEvent, JobRecord
 from apass.service.sql_blobs import NewBlob, existing_blobs, store_blobs
 from apass.service.sql_schema import EVENTS, IS_UNFINISHED, JOBS, USES
 
-try:
-    from sqlalchemy import Connection, bindparam, insert, select, text, tuple_, update
-    from sqlalchemy.dialects import postgresql, sqlite
-except ImportError as _error:
-    raise MissingExtraError(f"SqlJobStore needs SQLAlchemy ({_error}): pip install 'apass[serve]'") from _error
-
-__all__ = ["Addition", "Change", "parse_events", "parse_record", "sealed_text", "store_changes"]
+__all__ = ["Addition", "Change", "Unit", "parse_events", "parse_record", "sealed_text", "store_changes"]
 
 _UNFINISHED: Final = text(IS_UNFINISHED)
 
@@ -30,13 +25,10 @@ _SAME_REQUESTS: Final = select(JOBS.c.tenant, JOBS.c.idempotency_key, JOBS.c.id,
 _OF_IDS: Final = JOBS.c.id.in_(bindparam("ids", expanding=True))
 _OPEN: Final = select(JOBS.c.id).where(_OF_IDS, _UNFINISHED)
 _ENDED: Final = select(JOBS.c.id, JOBS.c.record).where(_OF_IDS, text("finished IS NOT NULL"))
-_ADD_USES: Final = {
-    "sqlite": sqlite.insert(USES).on_conflict_do_nothing(),
-    "postgresql": postgresql.insert(USES).on_conflict_do_nothing(),
-}
-_ADD_EVENTS: Final = {
-    "sqlite": sqlite.insert(EVENTS).on_conflict_do_nothing(),
-    "postgresql": postgresql.insert(EVENTS).on_conflict_do_nothing(),
+_ADD: Final = {
+    (name, table): insert_into(table).on_conflict_do_nothing()
+    for name, insert_into in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
+    for table in (USES, EVENTS)
 }
 _CHANGED: Final = ("state", "finished", "attempts", "result", "report", "record")
 _CHANGE: Final = (
@@ -52,8 +44,12 @@ class Addition:
 
     job: JobRecord
     """The record."""
-    model: NewBlob
-    """The model."""
+    blobs: Mapping[str, NewBlob]
+    """The model, by its digest."""
+    is_stored: bool = False
+    """Whether the job is stored."""
+    is_cancelled: bool = False
+    """Whether the caller was cancelled."""
     row: Mapping[str, Any] = field(init=False)
     """The row of the job."""
 
@@ -81,15 +77,17 @@ class Addition:
 
 @dataclass(slots=True, eq=False)
 class Change:
-    """A change of a job, with the blobs of its record that are new."""
+    """A change of a job."""
 
-    change: JobChange
-    """The change."""
+    job: JobRecord
+    """The new record."""
     blobs: Mapping[str, NewBlob]
-    """The new blobs, by digest."""
+    """The blobs of the record that are new, by digest."""
+    events: Sequence[JobEvent]
+    """New events."""
     row: Mapping[str, Any] = field(init=False)
     """The parameters of the statement that changes the job."""
-    events: Mapping[str, Any] | None = field(init=False, default=None)
+    event_row: Mapping[str, Any] | None = field(init=False, default=None)
     """The row of its events."""
 
     def prepare(self) -> None:
@@ -99,12 +97,19 @@ class Change:
             TypeError: if an event has data that JSON does not have.
 
         """
-        job, events = self.change.job, self.change.events
+        job, events = self.job, self.events
         self.row = {"job": job.id, **{f"new_{name}": value for name, value in _row(job).items()}}
         if events:
             plain = [[event.id, event.kind, event.time, event.data] for event in events]
             data = sealed_text(job.id, json.dumps(plain, separators=(",", ":")))
-            self.events = {"job": job.id, "last": max(event.id for event in events), "data": data}
+            self.event_row = {"job": job.id, "last": max(event.id for event in events), "data": data}
+
+
+Unit = Addition | Change
+"""What is stored or refused as a whole."""
+
+Outcomes = dict[Unit, JobRecord | bool | Exception]
+"""What has become of each."""
 
 
 def _row(job: JobRecord) -> dict[str, Any]:
@@ -167,9 +172,7 @@ def parse_events(job_id: str, rows: Iterable[str], after: int, label: str) -> Se
     return events
 
 
-def store_changes(
-    connection: Connection, items: Sequence[Addition | Change], label: str
-) -> list[JobRecord | bool | Exception]:
+def store_changes(connection: Connection, items: Sequence[Unit], label: str) -> list[JobRecord | bool | Exception]:
     """Store jobs and changes in a transaction, and return the outcome of each.
 
     The outcome of an addition is the job itself, the earlier job with the same idempotency key, or KeyError. The
@@ -179,65 +182,55 @@ def store_changes(
         UnreadableBlobError: if the file of a blob cannot be read. Nothing may be committed then.
 
     """
-    outcomes: dict[Addition | Change, JobRecord | bool | Exception] = {}
+    outcomes: Outcomes = {}
     additions = [item for item in items if isinstance(item, Addition)]
     changes = [item for item in items if isinstance(item, Change)]
     if changes:
         changes = _permitted(connection, changes, outcomes)
-    candidates: list[Addition | Change] = [*additions, *changes]
+    candidates: list[Unit] = [*additions, *changes]
     needed = {item: _needed(item) for item in candidates}
     found = existing_blobs(connection, set[str]().union(*needed.values()))
     for item, digests in needed.items():
         if digests - found:
             outcomes[item] = KeyError(*sorted(digests - found))
     additions = _added(connection, [item for item in additions if item not in outcomes], outcomes, label)
-    changes = [item for item in changes if outcomes.get(item, True) is True]
-    blobs = {item.model.blob.digest: item.model for item in additions}
-    for item in changes:
-        blobs |= item.blobs
-    if blobs:
-        store_blobs(connection, blobs)
+    changes = [item for item in changes if outcomes[item] is True]
+    accepted: list[Unit] = [*additions, *changes]
+    blobs = {digest: new for item in accepted for digest, new in item.blobs.items()}
+    missing = blobs.keys() - existing_blobs(connection, blobs)
+    if missing:
+        store_blobs(connection, {digest: blobs[digest] for digest in missing})
     _write(connection, additions, changes)
     return [outcomes[item] for item in items]
 
 
-def _needed(item: Addition | Change) -> set[str]:
+def _needed(item: Unit) -> set[str]:
     """Return the blobs that must exist already."""
-    job = item.job if isinstance(item, Addition) else item.change.job
-    own = {job.model_digest} if isinstance(item, Addition) else {job.model_digest, *item.blobs}
-    return {digest for digest in (job.result_digest, job.report_digest) if digest is not None} - own
+    job = item.job
+    return {job.result_digest or "", job.report_digest or ""} - {"", job.model_digest, *item.blobs}
 
 
-def _permitted(
-    connection: Connection,
-    changes: Sequence[Change],
-    outcomes: dict[Addition | Change, JobRecord | bool | Exception],
-) -> list[Change]:
+def _permitted(connection: Connection, changes: Sequence[Change], outcomes: Outcomes) -> list[Change]:
     """Return the changes of unfinished jobs."""
-    unfinished = set(connection.scalars(_OPEN, {"ids": sorted({item.change.job.id for item in changes})}))
+    unfinished = set(connection.scalars(_OPEN, {"ids": sorted({item.job.id for item in changes})}))
     permitted: list[Change] = []
     refused: list[Change] = []
     for item in changes:
-        job = item.change.job
+        job = item.job
         (permitted if job.id in unfinished else refused).append(item)
         outcomes[item] = job.id in unfinished
         if job.ended:
             unfinished.discard(job.id)
     if refused:
         # If a connection is lost during a commit, the caller repeats a change that may have been made.
-        rows = connection.execute(_ENDED, {"ids": sorted({item.change.job.id for item in refused})})
+        rows = connection.execute(_ENDED, {"ids": sorted({item.job.id for item in refused})})
         stored = {row.id: row.record for row in rows}
         for item in refused:
-            outcomes[item] = stored.get(item.change.job.id) == item.row["new_record"]
+            outcomes[item] = stored.get(item.job.id) == item.row["new_record"]
     return permitted
 
 
-def _added(
-    connection: Connection,
-    additions: Sequence[Addition],
-    outcomes: dict[Addition | Change, JobRecord | bool | Exception],
-    label: str,
-) -> list[Addition]:
+def _added(connection: Connection, additions: Sequence[Addition], outcomes: Outcomes, label: str) -> list[Addition]:
     """Insert the rows of jobs, and return the jobs.
 
     Those with the same idempotency key as another job are left out.
@@ -246,7 +239,10 @@ def _added(
     earlier: dict[tuple[str, str], JobRecord | Exception] = {}
     if requests:
         for row in connection.execute(_SAME_REQUESTS, {"requests": sorted(requests)}):
-            earlier[row.tenant, row.idempotency_key] = _earlier_job(row.id, row.record, label)
+            try:
+                earlier[row.tenant, row.idempotency_key] = parse_record(row.id, row.record, label)
+            except JobsUnavailableError as error:
+                earlier[row.tenant, row.idempotency_key] = error
     added: list[Addition] = []
     for item in additions:
         outcomes[item] = item.job if item.request is None else earlier.setdefault(item.request, item.job)
@@ -257,26 +253,19 @@ def _added(
     return added
 
 
-def _earlier_job(job_id: str, record: str, label: str) -> JobRecord | Exception:
-    try:
-        return parse_record(job_id, record, label)
-    except JobsUnavailableError as error:
-        return error
-
-
 def _write(connection: Connection, additions: Sequence[Addition], changes: Sequence[Change]) -> None:
     """Write what belongs to new jobs, and the changes."""
     dialect = connection.dialect.name
     uses = {
         (digest, job.id)
-        for job in (*(item.job for item in additions), *(item.change.job for item in changes))
+        for job in (*(item.job for item in additions), *(item.job for item in changes))
         for digest in (job.model_digest, job.result_digest, job.report_digest)
         if digest is not None
     }
     if uses:
-        connection.execute(_ADD_USES[dialect], [{"digest": digest, "job": job_id} for digest, job_id in sorted(uses)])
+        connection.execute(_ADD[dialect, USES], [{"digest": digest, "job": job_id} for digest, job_id in sorted(uses)])
     if changes:
         connection.execute(_CHANGE, [item.row for item in changes])
-    events = [item.events for item in changes if item.events is not None]
+    events = [item.event_row for item in changes if item.event_row is not None]
     if events:
-        connection.execute(_ADD_EVENTS[dialect], events)
+        connection.execute(_ADD[dialect, EVENTS], events)

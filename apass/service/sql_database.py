@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from math import inf
 from pathlib import Path
 from secrets import token_hex
@@ -12,18 +13,15 @@ from time import monotonic
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
+from sqlalchemy import Connection, Engine, bindparam, create_engine, event, make_url, select, text, update
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.pool import QueuePool
+
 from apass.errors import MissingExtraError
 from apass.service.errors import JobsUnavailableError, StoreTakenError
 from apass.service.server_locks import FileLock, SessionLock
 from apass.service.sql_schema import APPLICATION_ID, SCHEMA, prepare_schema
-
-try:
-    from sqlalchemy import Connection, Engine, bindparam, create_engine, event, make_url, select, text, update
-    from sqlalchemy.engine import URL
-    from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
-    from sqlalchemy.pool import QueuePool
-except ImportError as _error:
-    raise MissingExtraError(f"SqlJobStore needs SQLAlchemy ({_error}): pip install 'apass[serve]'") from _error
 
 __all__ = ["Database"]
 
@@ -133,14 +131,8 @@ class Database:
             JobsUnavailableError: if the database cannot be used.
 
         """
-        try:
-            self._open()
-        except JobsUnavailableError as error:
-            # Even to start on a full disk, SQLite needs space.
-            if self.is_remote or not error.is_full or not self._file.release_reserve():
-                raise
-            self._open()
-            self._renew_reserve()
+        # Even to start on a full disk, SQLite needs space.
+        self._with_reserve(self._open)
 
     def _open(self) -> None:
         try:
@@ -231,17 +223,19 @@ class Database:
             JobsUnavailableError: if the database cannot be written.
 
         """
-        if self.is_remote:
-            return self.write(function, is_durable=False)
-        if is_removal:
+        if is_removal and not self.is_remote:
             self._file.keep_reserve()
+        return self._with_reserve(partial(self.write, function, is_durable=False))
+
+    def _with_reserve(self, call: Callable[[], R]) -> R:
+        """Call a function; on a full disk, again in the space of the reserve."""
         try:
-            return self.write(function, is_durable=False)
+            return call()
         except JobsUnavailableError as error:
-            if not error.is_full or not self._file.release_reserve():
+            if self.is_remote or not error.is_full or not self._file.release_reserve():
                 raise
         try:
-            return self.write(function, is_durable=False)
+            return call()
         finally:
             self._renew_reserve()
 

@@ -1,7 +1,7 @@
 """`SqlJobStore`: jobs in a SQLite file, or in a PostgreSQL database."""
 
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -11,8 +11,16 @@ from typing import Any, Final, TypeVar, cast
 
 import anyio
 
-from apass.concurrency.thread_batches import ThreadBatches
 from apass.errors import MissingExtraError, StoreWarning
+
+try:
+    from sqlalchemy import Connection, bindparam, func, or_, select, text, update
+    from sqlalchemy.exc import InterfaceError, OperationalError
+    from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+except ImportError as _error:
+    raise MissingExtraError(f"SqlJobStore needs SQLAlchemy ({_error}): pip install 'apass[serve]'") from _error
+
+from apass.concurrency.thread_batches import ThreadBatches
 from apass.service.errors import JobsUnavailableError, StoreTakenError
 from apass.service.job_store import CHUNK, Blob, DamagedBlobError, JobChange, JobPage, JobQuery
 from apass.service.jobs import ENDED, JobEvent, JobRecord, JobState, new_job_id
@@ -25,21 +33,13 @@ from apass.service.sql_blobs import (
     existing_blobs,
     purge_chunks,
     read_chunk,
-    start_upload,
     write_chunks,
 )
-from apass.service.sql_changes import Addition, Change, parse_events, parse_record, sealed_text, store_changes
+from apass.service.sql_changes import Addition, Change, Unit, parse_events, parse_record, sealed_text, store_changes
 from apass.service.sql_database import Database
 from apass.service.sql_removal import REMOVED, remove_job, remove_large, remove_old, withdraw_jobs
 from apass.service.sql_schema import EVENTS, IS_DONE, IS_UNFINISHED, JOBS, escape
 from apass.util.checks import is_seconds
-
-try:
-    from sqlalchemy import Connection, bindparam, func, or_, select, text, update
-    from sqlalchemy.exc import InterfaceError, OperationalError
-    from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-except ImportError as _error:
-    raise MissingExtraError(f"SqlJobStore needs SQLAlchemy ({_error}): pip install 'apass[serve]'") from _error
 
 __all__ = ["SqlJobStore"]
 
@@ -84,22 +84,8 @@ _EVENTS: Final = (
 )
 
 
-class _Add(Addition):
-    """A call of `add`."""
-
-    is_stored: bool = False
-    """Whether the job is stored."""
-    is_cancelled: bool = False
-    """Whether the caller was cancelled."""
-
-
-class _Update:
-    """A call of `update`."""
-
-    __slots__ = ("changes",)
-
-    def __init__(self, changes: Sequence[Change]) -> None:
-        self.changes = changes
+_Call = Addition | list[Change] | Callable[[], Any]
+"""A call of `add` or `update`, or another one that writes."""
 
 
 class SqlJobStore:
@@ -155,7 +141,7 @@ class SqlJobStore:
         self._uploads: set[str] = set()
         """The bodies of uploads that are not over."""
         # One thread writes: SQLite has one writer, and transactions need no locks among themselves.
-        self._writes: ThreadBatches[_Add | _Update | Callable[[], Any], Any] = ThreadBatches(self._write_all)
+        self._writes: ThreadBatches[_Call, Any] = ThreadBatches(self._write_all)
         self._lookups: ThreadBatches[Callable[[Connection], Any], Any] = ThreadBatches(
             self._database.read, threads=2, size=64
         )
@@ -257,7 +243,7 @@ class SqlJobStore:
 
         """
         body = await self._upload(model)
-        item = _Add(job, NewBlob(model, body))
+        item = Addition(job, {model.digest: NewBlob(model, body)})
         try:
             return cast("JobRecord", await self._writes.run(item))
         except BaseException as error:
@@ -291,11 +277,11 @@ class SqlJobStore:
 
         Those with damaged records are left out, with a StoreWarning.
         """
-        return await self._scan(partial(self._list, query))
+        return cast("JobPage", await self._scans.run(partial(self._list, query)))
 
     async def count(self, tenant: str | None = None) -> Mapping[JobState, int]:
         """Return the number of jobs in each state."""
-        return await self._scan(partial(self._count, tenant))
+        return cast("Mapping[JobState, int]", await self._scans.run(partial(self._count, tenant)))
 
     async def update(self, changes: Sequence[JobChange]) -> Sequence[bool]:
         """Make changes of unfinished jobs; see `JobStore`.
@@ -307,8 +293,8 @@ class SqlJobStore:
         """
         bodies: dict[str, str] = {}
         try:
-            items = [Change(change, await self._new_blobs(change, bodies)) for change in changes]
-            return cast("Sequence[bool]", await self._writes.run(_Update(items)))
+            items = [Change(each.job, await self._new_blobs(each, bodies), each.events) for each in changes]
+            return cast("Sequence[bool]", await self._writes.run(items))
         finally:
             self._uploads.difference_update(bodies.values())
 
@@ -347,10 +333,6 @@ class SqlJobStore:
             await self._purge()
         return is_removed
 
-    async def _run(self, function: Callable[[Connection], R]) -> R:
-        """Call a function in a transaction that must not survive a loss of power."""
-        return cast("R", await self._writes.run(partial(self._database.write, function, is_durable=False)))
-
     async def _remove(self, function: Callable[[Connection], R]) -> R:
         """Call a function that removes rows; see `Database.write_reserved`."""
         return cast("R", await self._writes.run(partial(self._database.write_reserved, function, is_removal=True)))
@@ -358,10 +340,6 @@ class SqlJobStore:
     async def _look_up(self, function: Callable[[Connection], R]) -> R:
         """Call a function that reads little."""
         return cast("R", await self._lookups.run(function))
-
-    async def _scan(self, function: Callable[[Connection], R]) -> R:
-        """Call a function that reads much."""
-        return cast("R", await self._scans.run(function))
 
     async def _purge(self) -> None:
         """Delete chunks of removed blobs, and of uploads that were not needed."""
@@ -395,9 +373,9 @@ class SqlJobStore:
         body, first, chunks = new_job_id(), 0, chunks_of(blob)
         self._uploads.add(body)
         try:
-            await self._run(partial(start_upload, body=body))
             while some := await anyio.to_thread.run_sync(lambda: list(islice(chunks, LARGE // CHUNK))):
-                await self._run(partial(write_chunks, body=body, digest=blob.digest, first=first, chunks=some))
+                write = partial(write_chunks, body=body, digest=blob.digest, first=first, chunks=some)
+                await self._writes.run(partial(self._database.write, write, is_durable=False))
                 first += len(some)
         except BaseException as error:
             self._uploads.discard(body)
@@ -406,28 +384,22 @@ class SqlJobStore:
             raise
         return body
 
-    def _write_all(self, items: Sequence[_Add | _Update | Callable[[], Any]]) -> Sequence[Any]:
+    def _write_all(self, items: Sequence[_Call]) -> Sequence[Any]:
         """Handle the calls of concurrent callers; return the result or the error of each."""
         if self._withdrawn:
             with suppress(JobsUnavailableError):
                 self._withdraw()
-        units: list[Addition | Change] = []
-        for item in items:
-            if isinstance(item, _Add):
-                units.append(item)
-            elif isinstance(item, _Update):
-                units += item.changes
-        outcomes: dict[Addition | Change, Any] = {}
-        for group in _groups(units):
+        outcomes: dict[Unit, Any] = {}
+        for group in _groups([unit for item in items for unit in _units(item)]):
             self._store_group(group, outcomes)
         return [_result(item, outcomes) for item in items]
 
-    def _store_group(self, units: Sequence[Addition | Change], outcomes: dict[Addition | Change, Any]) -> None:
+    def _store_group(self, units: Sequence[Unit], outcomes: dict[Unit, Any]) -> None:
         """Store jobs and changes in a transaction.
 
         An error of one does not affect the others.
         """
-        ready: list[Addition | Change] = []
+        ready: list[Unit] = []
         size = 0
         for unit in units:
             try:
@@ -449,7 +421,7 @@ class SqlJobStore:
             store = partial(store_changes, items=ready, label=self._database.label)
             stored = self._database.write(store, is_durable=is_durable or self._database.is_remote)
         except UnreadableBlobError as error:
-            outcomes |= {unit: error.cause for unit in ready if error.digest in _digests(unit)}
+            outcomes |= {unit: error.cause for unit in ready if error.digest in unit.blobs}
             self._store_group([unit for unit in ready if unit not in outcomes], outcomes)
         except JobsUnavailableError as error:
             # One by one would fail in the same way.
@@ -463,18 +435,17 @@ class SqlJobStore:
             for unit in ready:
                 self._note(unit, outcomes[unit])
 
-    def _note(self, unit: Addition | Change, outcome: Any) -> None:
+    def _note(self, unit: Unit, outcome: Any) -> None:
         """Record which jobs are unfinished, after a transaction."""
         if isinstance(unit, Change):
-            if outcome is False or (outcome is True and unit.change.job.ended):
-                self._known.pop(unit.change.job.id, None)
+            if outcome is False or (outcome is True and unit.job.ended):
+                self._known.pop(unit.job.id, None)
         elif outcome is unit.job:
             if not outcome.ended:
                 self._known[outcome.id] = outcome.model_size
-            if isinstance(unit, _Add):
-                unit.is_stored = True
-                if unit.is_cancelled:
-                    self._withdrawn.add(outcome.id)
+            unit.is_stored = True
+            if unit.is_cancelled:
+                self._withdrawn.add(outcome.id)
 
     def _withdraw(self) -> None:
         """Remove the jobs whose submission was cancelled after they were stored."""
@@ -541,24 +512,24 @@ def _is_unreachable(error: JobsUnavailableError) -> bool:
     return isinstance(error.__cause__, OperationalError | InterfaceError | PoolTimeoutError)
 
 
-def _digests(unit: Addition | Change) -> Collection[str]:
-    return (unit.model.blob.digest,) if isinstance(unit, Addition) else unit.blobs.keys()
-
-
 def _needed_bytes(new: Addition) -> int:
     """Return about how many bytes a job will need."""
     if new.job.ended:  # model and result are those of an equal job
         return _JOB_BYTES
-    return _JOB_BYTES + new.job.model_size + (new.model.blob.size if new.model.body is None else 0)
+    return _JOB_BYTES + new.job.model_size + _blob_bytes(new)
 
 
-def _groups(units: Sequence[Addition | Change]) -> Iterator[Sequence[Addition | Change]]:
+def _blob_bytes(unit: Unit) -> int:
+    """Return the bytes of the blobs that are not uploaded."""
+    return sum(new.blob.size for new in unit.blobs.values() if new.body is None)
+
+
+def _groups(units: Sequence[Unit]) -> Iterator[Sequence[Unit]]:
     """Iterate over parts that one transaction stores."""
-    group: list[Addition | Change] = []
+    group: list[Unit] = []
     size = 0
     for unit in units:
-        blobs = (unit.model,) if isinstance(unit, Addition) else unit.blobs.values()
-        size += sum(new.blob.size for new in blobs if new.body is None)
+        size += _blob_bytes(unit)
         if group and (len(group) == _GROUP or size > _GROUP_BYTES):
             yield group
             group, size = [], 0
@@ -567,12 +538,19 @@ def _groups(units: Sequence[Addition | Change]) -> Iterator[Sequence[Addition | 
         yield group
 
 
-def _result(item: _Add | _Update | Callable[[], Any], outcomes: Mapping[Addition | Change, Any]) -> Any:
+def _units(item: _Call) -> Sequence[Unit]:
+    """Return what a call stores."""
+    if isinstance(item, Addition):
+        return (item,)
+    return () if callable(item) else item
+
+
+def _result(item: _Call, outcomes: Mapping[Unit, Any]) -> Any:
     """Return the result or the error of a call."""
-    if isinstance(item, _Add):
-        return outcomes[item]
-    if isinstance(item, _Update):
-        results = [outcomes[change] for change in item.changes]
+    results = [outcomes[unit] for unit in _units(item)]
+    if isinstance(item, Addition):
+        return results[0]
+    if isinstance(item, list):
         return next((result for result in results if isinstance(result, Exception)), results)
     try:
         return item()

@@ -4,14 +4,10 @@ from collections import Counter
 from collections.abc import Collection
 from typing import Final
 
-from apass.errors import MissingExtraError
-from apass.service.sql_blobs import free_blobs, stored_bytes
-from apass.service.sql_schema import BLOBS, EVENTS, IS_UNFINISHED, JOBS, USES
+from sqlalchemy import ColumnElement, Connection, TextClause, bindparam, delete, exists, func, not_, select, text
 
-try:
-    from sqlalchemy import ColumnElement, Connection, TextClause, bindparam, delete, exists, not_, select, text
-except ImportError as _error:
-    raise MissingExtraError(f"SqlJobStore needs SQLAlchemy ({_error}): pip install 'apass[serve]'") from _error
+from apass.service.sql_blobs import free_blobs
+from apass.service.sql_schema import BLOBS, EVENTS, IS_UNFINISHED, JOBS, USES
 
 __all__ = ["REMOVED", "remove_job", "remove_large", "remove_old", "withdraw_jobs"]
 
@@ -45,10 +41,8 @@ def remove_large(connection: Connection, max_bytes: int) -> int:
 
     Those that remain have few enough bytes, or more are to be removed.
     """
-    excess = stored_bytes(connection) - max_bytes
-    if excess <= 0:
-        return 0
-    rows = connection.execute(_OLDEST).all()
+    excess = (connection.scalar(select(func.sum(BLOBS.c.size))) or 0) - max_bytes
+    rows = connection.execute(_OLDEST).all() if excess > 0 else ()
     if not rows:
         return 0
     blobs = {row.id: {row.model, row.result, row.report} - {None} for row in rows}

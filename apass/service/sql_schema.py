@@ -3,29 +3,25 @@
 import re
 from typing import Any, Final
 
-from apass.errors import MissingExtraError
-from apass.service.errors import JobsUnavailableError
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    insert,
+    inspect,
+    select,
+    text,
+)
+from sqlalchemy.types import TypeDecorator
 
-try:
-    from sqlalchemy import (
-        BigInteger,
-        Column,
-        Connection,
-        Float,
-        Index,
-        Integer,
-        LargeBinary,
-        MetaData,
-        Table,
-        Text,
-        insert,
-        inspect,
-        select,
-        text,
-    )
-    from sqlalchemy.types import TypeDecorator
-except ImportError as _error:
-    raise MissingExtraError(f"SqlJobStore needs SQLAlchemy ({_error}): pip install 'apass[serve]'") from _error
+from apass.service.errors import JobsUnavailableError
 
 __all__ = [
     "APPLICATION_ID",
@@ -84,12 +80,9 @@ def unescape(value: str) -> str:
     >>> unescape(escape("\0 \\0 \\ud800 \ud800")) == "\0 \\0 \\ud800 \ud800"
     True
     """
-    return _ESCAPES.sub(_unescaped, value) if "\\" in value else value
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    name = match[1]
-    return {"\\": "\\", "0": "\0"}.get(name) or chr(int(name[1:], 16))
+    if "\\" not in value:
+        return value
+    return _ESCAPES.sub(lambda found: {"\\": "\\", "0": "\0"}.get(found[1]) or chr(int(found[1][1:], 16)), value)
 
 
 class _Escaped(TypeDecorator[str]):
