@@ -3,7 +3,7 @@
 import builtins
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final
 
 from anyio.to_thread import run_sync
 
@@ -14,7 +14,9 @@ from apass.core.context import PassContext
 from apass.errors import ReproducerError
 from apass.instruments.reproducer.capture import context_fields
 from apass.instruments.reproducer.folder import Failure, Reproducer, dump_module, write_reproducer
+from apass.service.job import Job
 from apass.service.jobs import JobFailure, JobRecord
+from apass.service.remote_job import RemoteJob
 from apass.service.work import Work, read_model
 
 __all__ = ["write_job_reproducer"]
@@ -23,21 +25,7 @@ SEQUENTIAL: Final = "sequential"
 """The name of a pipeline without a name."""
 
 
-class EndedJob(Protocol):
-    """A job of an `Optimizer` or a `Client`."""
-
-    # It is a Protocol because the jobs of a client are no jobs of an optimizer.
-
-    async def wait(self) -> JobRecord:
-        """Wait until the job has ended, and return its record."""
-        ...
-
-    async def model(self) -> bytes:
-        """Return the bytes of the model."""
-        ...
-
-
-async def write_job_reproducer(job: EndedJob, pipelines: Mapping[str, str], folder: Path) -> Path:
+async def write_job_reproducer(job: Job[Any] | RemoteJob, pipelines: Mapping[str, str], folder: Path) -> Path:
     """Write what is needed to repeat the failure of a job, and return the folder.
 
     It is the model with the whole pipeline, because the input of the pass that failed was lost with its worker.
@@ -65,6 +53,8 @@ def _write(record: JobRecord, failure: JobFailure, model: bytes, text: str, back
     work = Work(record.id, record.name, record.kind, record.result_kind, model, None, record.options, None, None)
     mod, default = read_model(work)
     suffix, data, facts = dump_module(mod)
+    # A job keeps the class name of the error.
+    owner = next((module for module in (errors, builtins) if hasattr(module, failure.kind)), None)
     options = record.options
     ctx = PassContext(options.opt_level, options.required_pass, options.disabled_pass, config=options.config)
     reproducer = Reproducer(
@@ -76,7 +66,7 @@ def _write(record: JobRecord, failure: JobFailure, model: bytes, text: str, back
         module=record.name or None,
         position=f"0:{SEQUENTIAL}",
         function=failure.function,
-        failure=Failure(type=_full_name(failure.kind), message=failure.message),
+        failure=Failure(type=f"{owner.__name__}.{failure.kind}" if owner else failure.kind, message=failure.message),
         **context_fields(ctx, backend),
         module_type=type_name(mod),
         module_file=f"module{suffix}",
@@ -84,9 +74,3 @@ def _write(record: JobRecord, failure: JobFailure, model: bytes, text: str, back
         trouble=None,
     )
     return write_reproducer(folder, reproducer, data, "\n".join([failure.message, *failure.notes, ""]))
-
-
-def _full_name(kind: str) -> str:
-    """Return the full name of an error, of which a job keeps the class name."""
-    owner = next((module for module in (errors, builtins) if hasattr(module, kind)), None)
-    return kind if owner is None else f"{owner.__name__}.{kind}"

@@ -7,7 +7,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from time import monotonic
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import anyio
 
@@ -43,58 +43,6 @@ FLUSH_SECONDS: Final = 0.05
 """Seconds for which a worker keeps events, to send many together."""
 
 
-class JobRunner(Protocol):
-    """Runs jobs."""
-
-    # It is a Protocol because the implementations share no code.
-
-    shares_files: bool
-    """Whether a worker can read and write the files of this process."""
-
-    @property
-    def slots(self) -> int:
-        """How many batches run at once."""
-        ...
-
-    @property
-    def queues(self) -> bool:
-        """Whether a further batch waits for a slot, so that a worker is never idle."""
-        ...
-
-    def batch_size(self, queued: int, seconds: float) -> int:
-        """Return how many jobs the next batch has.
-
-        Parameters:
-            queued: the jobs that wait.
-            seconds: the average duration of a job.
-
-        """
-        ...
-
-    async def check(self, pipelines: Mapping[str, Any]) -> None:
-        """Check that jobs can run.
-
-        Parameters:
-            pipelines: the pipelines by their names.
-
-        Raises:
-            ExecutorError: if a pipeline cannot be sent to a worker, or there are no workers.
-
-        """
-        ...
-
-    async def run(self, works: Sequence[Work], on_event: OnEvent, on_result: OnResult) -> None:
-        """Run jobs, and report the result of each as it finishes.
-
-        Raises:
-            WorkerLostError: if the worker is lost; further jobs have no result then.
-            ClusterLostError: if that is not the fault of the jobs.
-            ExecutorError: if the jobs cannot be sent to a worker.
-
-        """
-        ...
-
-
 class LocalRunner:
     """Runs jobs in the event loop of the caller, one to a batch.
 
@@ -106,9 +54,9 @@ class LocalRunner:
     """
 
     queues: bool = False
-    """A batch starts at once."""
+    """Whether a further batch waits for a slot, so that a worker is never idle."""
     shares_files: bool = True
-    """The jobs run in this process."""
+    """Whether a worker can read and write the files of this process."""
 
     def __init__(self, slots: int, store: Store | None, executor: ExecutorChoice) -> None:
         self.slots: int = slots
@@ -123,7 +71,7 @@ class LocalRunner:
         """Do nothing: every pipeline can run here."""
 
     async def run(self, works: Sequence[Work], on_event: OnEvent, on_result: OnResult) -> None:
-        """Run jobs; see `JobRunner`."""
+        """Run jobs, and report the result of each as it finishes."""
         for work in works:
             result = await run_work(work, partial(on_event, work.id), store=self._store, executor=self._executor)
             on_result(work.id, result)
@@ -159,11 +107,17 @@ class RemoteRunner:
         return self.slots >= int(self._executor.slots().total_tokens)
 
     def batch_size(self, queued: int, seconds: float) -> int:
-        """Return how many jobs take a short time together."""
+        """Return how many jobs take a short time together.
+
+        Parameters:
+            queued: the jobs that wait.
+            seconds: the average duration of a job.
+
+        """
         return min(MOST_JOBS, batch_size(queued, seconds, self.slots, BATCH_SECONDS))
 
     async def check(self, pipelines: Mapping[str, Any]) -> None:
-        """Check the workers and the pipelines; see `JobRunner`."""
+        """Raise ExecutorError without workers, or if a pipeline cannot be sent to one."""
         await self._executor.connect()
         for name, pipeline in pipelines.items():
             try:
@@ -172,7 +126,14 @@ class RemoteRunner:
                 raise ExecutorError(f"jobs with the pipeline {name!r} cannot run: {error}") from error
 
     async def run(self, works: Sequence[Work], on_event: OnEvent, on_result: OnResult) -> None:
-        """Run jobs; see `JobRunner`."""
+        """Run jobs, and report the result of each as it finishes.
+
+        Raises:
+            WorkerLostError: if the worker is lost; further jobs have no result then.
+            ClusterLostError: if that is not the fault of the jobs.
+            ExecutorError: if the jobs cannot be sent to a worker.
+
+        """
 
         def receive(data: bytes) -> None:
             entries: Sequence[_Entry] = pickle.loads(data)
@@ -197,6 +158,9 @@ class RemoteRunner:
             self._pickles.keep(pipeline, pickled)
         return pickled
 
+
+JobRunner = LocalRunner | RemoteRunner
+"""Where jobs run."""
 
 _Entry = tuple[str, tuple[str, float, Mapping[str, Any]] | WorkResult]
 """The id of a job, and an event or the result. A job has a dozen events, and a tuple is unpickled the fastest."""
