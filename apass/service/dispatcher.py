@@ -476,7 +476,8 @@ class Dispatcher:
             if isinstance(data, bytes) and len(data) <= SMALL:
                 for live in item.jobs.values():
                     live.result = data
-            if item.deadline is not None and _is_late(result.failure) and item.deadline <= anyio.current_time():
+            is_late = result.failure is not None and result.failure.kind == BudgetExceededError.__name__
+            if is_late and item.deadline is not None and item.deadline <= anyio.current_time():
                 # The error of the pass knows the time that was left at its start only.
                 for live in self._take_jobs(item):
                     failure = _late_failure(live, has_begun=True, error=result.failure)
@@ -564,10 +565,6 @@ def _started(record: JobRecord) -> JobRecord:
     """Return the record of a job whose next attempt begins."""
     attempts, starts = record.attempts + 1, record.starts + 1
     return replace(record, state=JobState.RUNNING, attempts=attempts, starts=starts, started=time())
-
-
-def _is_late(failure: JobFailure | None) -> bool:
-    return failure is not None and failure.kind == BudgetExceededError.__name__
 
 
 def lost_failure(record: JobRecord, reason: str, running: tuple[str, str | None] | None = None) -> JobFailure:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -278,9 +278,5 @@ async def blob_of_file(path: Path) -> Blob:
 
 
 def _blob_of_file(path: Path) -> Blob:
-    digest, size = sha256(), 0
     with path.open("rb") as file:
-        while chunk := file.read(CHUNK):
-            digest.update(chunk)
-            size += len(chunk)
-    return Blob(digest.hexdigest(), size, path)
+        return Blob(file_digest(file, "sha256").hexdigest(), file.tell(), path)

@@ -81,24 +81,20 @@ class JobOptions:
                 raise TypeError(f"{name} must be a list of names of passes, got {value!r}")
             object.__setattr__(self, name, tuple(items))
         check_type("config", self.config, Mapping)
+        object.__setattr__(self, "config", dict(self.config))
         check_type("report", self.report, bool)
         check_type("functions", self.functions, bool)
         check_type("texts", self.texts, bool)
 
     def as_json(self) -> dict[str, Any]:
         """Return the options that differ from the defaults, as values of JSON."""
-        return {name: _plain(value) for name, default in _DEFAULTS.items() if (value := getattr(self, name)) != default}
+        values: dict[str, Any] = {
+            name: value for name, default in _DEFAULTS.items() if (value := getattr(self, name)) != default
+        }
+        return {name: list(value) if name.endswith("_pass") else value for name, value in values.items()}
 
 
 _DEFAULTS: Final[Mapping[str, Any]] = {item.name: getattr(JobOptions(), item.name) for item in fields(JobOptions)}
-
-
-def _plain(value: Any) -> Any:
-    """Return a value of an option as one of JSON."""
-    # `isinstance` would narrow the type to a tuple of unknown elements.
-    if issubclass(type(value), tuple):
-        return list(value)
-    return dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else value
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,25 +3,11 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 from apass.util.checks import is_count, is_seconds
 
 __all__ = ["Limits"]
-
-_COUNTS: Final = (
-    "running",
-    "queued",
-    "tenant_running",
-    "tenant_queued",
-    "model_bytes",
-    "memory_bytes",
-    "attempts",
-    "stored_bytes",
-    "events",
-    "pipeline_length",
-)
-_SECONDS: Final = ("deadline", "max_deadline", "max_age", "drain")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,14 +56,14 @@ class Limits:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        for name in _COUNTS:
-            value: Any = getattr(self, name)
-            if value is not None and not is_count(value):
-                raise ValueError(f"limits: {name} must be a positive int or None, got {value!r}")
-        for name in (*_SECONDS, "tenant_rate"):
-            value = getattr(self, name)
-            if value is not None and not is_seconds(value):
-                raise ValueError(f"limits: {name} must be a positive number or None, got {value!r}")
+        for item in fields(self):
+            value: Any = getattr(self, item.name)
+            if value is None:
+                continue
+            if item.type in (int, int | None) and not is_count(value):
+                raise ValueError(f"limits: {item.name} must be a positive int or None, got {value!r}")
+            if item.type in (float, float | None) and not is_seconds(value):
+                raise ValueError(f"limits: {item.name} must be a positive number or None, got {value!r}")
         if self.deadline is not None and self.max_deadline is not None and self.deadline > self.max_deadline:
             raise ValueError(
                 f"limits: deadline must be at most max_deadline, got {self.deadline!r} and {self.max_deadline!r}"

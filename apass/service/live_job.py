@@ -99,7 +99,7 @@ class LiveJob:
                 self._running[run] = data.get("pass", ""), data.get("function")
             else:
                 self._running.pop(run, None)
-        self.wake()
+        self._news.notify()
         if not is_shared and self._observe is not None:
             self._observe(self.record, event)
 
@@ -145,10 +145,6 @@ class LiveJob:
         count = sum(max(0, last - max(first - 1, event_id)) for first, last in self._dropped)
         return JobEvent(self._dropped[-1][1], "dropped", event.time, {"count": count})
 
-    def wake(self) -> None:
-        """Wake those that wait for events or the end."""
-        self._news.notify()
-
     async def wait_for_news(self) -> None:
         """Wait for the next event, or the end."""
         await self._news.wait()
@@ -156,7 +152,7 @@ class LiveJob:
     def settle(self) -> None:
         """Wake those that wait for the end, because it is stored or not to come here."""
         self.ended.set()
-        self.wake()
+        self._news.notify()
 
     def _drop_events(self) -> None:
         # Half of the list at once: to remove one element moves all others.

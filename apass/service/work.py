@@ -276,18 +276,11 @@ async def _call(work: Work, adapter: IRAdapter[Any, Any], function: Callable[[],
     return await run_in_thread_if_safe(adapter, None, function)
 
 
-@cache
-def _parsed(text: str) -> Pass[Any]:
-    """Return the default pipeline of an IR."""
-    return parse_pipeline(text)
+_parsed: Final = cache(parse_pipeline)
+"""Returns the default pipeline of an IR."""
 
-
-@lru_cache(maxsize=100)
-def _loaded(pickled: bytes) -> Pass[Any]:
-    """Return a pipeline that the server has pickled."""
-    pipeline: Pass[Any] = loads(pickled)
-    return pipeline
-
+_loaded: Final[Callable[[bytes], Pass[Any]]] = lru_cache(maxsize=100)(loads)
+"""Returns a pipeline that the server has pickled."""
 
 _FORMATS: Final[IdentityCache[dict[tuple[str, str], ModelFormat]]] = IdentityCache()
 """The formats that a pipeline reads and writes. Most jobs have the same one."""
@@ -519,10 +512,6 @@ def _plain_diagnostics(diagnostics: Sequence[Diagnostic]) -> tuple[Mapping[str, 
         if item.pass_name is not None:
             values["pass"] = item.pass_name
         if item.span is not None:
-            values["source"], values["line"], values["column"] = (
-                item.span.source_name,
-                item.span.line,
-                item.span.column,
-            )
+            values |= {"source": item.span.source_name, "line": item.span.line, "column": item.span.column}
         items.append(values)
     return tuple(items)
