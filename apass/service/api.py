@@ -5,6 +5,7 @@ from dataclasses import fields as dataclass_fields
 from json import dumps
 from typing import Annotated, Any, Final, Literal, TypedDict, cast
 
+from apass.core.ir_plugin import known_suffixes
 from apass.errors import MissingExtraError
 from apass.service.jobs import JobFailure, JobOptions, JobRecord, JobState, JobSummary
 
@@ -16,6 +17,8 @@ except ImportError as _error:
 
 __all__ = [
     "EVENT_KINDS",
+    "PROBLEM",
+    "PROBLEM_TYPE",
     "After",
     "Event",
     "Failure",
@@ -43,6 +46,12 @@ __all__ = [
     "record_of",
     "to_builtins",
 ]
+
+PROBLEM: Final = "application/problem+json"
+"""The content type of errors."""
+
+PROBLEM_TYPE: Final = "urn:apass:"
+"""The `type` of a problem is this and the name of the class of the error."""
 
 EventKind = Literal["state", "started", "finished", "failed", "waiting", "remark"]
 
@@ -372,18 +381,18 @@ def query_of(parameters: Struct) -> list[tuple[str, str]]:
     return query
 
 
-def job_of(record: JobRecord, root: str, *, has_model: bool, has_result: bool, may_read: bool) -> Job:
+def job_of(record: JobRecord, root: str, *, may_read: bool = True) -> Job:
     """Return a job as the interface describes it.
 
     Parameters:
         record: the job.
         root: the path below which the application is mounted, for the links.
-        has_model: whether the model is a file.
-        has_result: whether the result would be a file.
         may_read: whether the receiver may read jobs. Otherwise, what the job has computed is left out.
 
     """
     path = f"{root}/v1/jobs/{record.id}"
+    # Models and results of programs are no files.
+    files = tuple(known_suffixes())
     result: Blob | None = None
     if may_read and record.state is JobState.DONE and record.result_digest is not None:
         result = Blob(record.result_digest, record.result_size or 0)
@@ -397,8 +406,8 @@ def job_of(record: JobRecord, root: str, *, has_model: bool, has_result: bool, m
         links=Links(
             path,
             f"{path}/events",
-            f"{path}/model" if may_read and has_model else None,
-            f"{path}/result" if result is not None and has_result else None,
+            f"{path}/model" if may_read and record.kind in files else None,
+            f"{path}/result" if result is not None and record.result_kind in files else None,
             f"{path}/report" if may_read and record.report_digest is not None else None,
         ),
     )

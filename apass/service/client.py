@@ -18,7 +18,7 @@ from apass.service import api
 from apass.service.connection import Body, Connection, Query
 from apass.service.errors import InvalidJobError
 from apass.service.jobs import JobOptions, JobState
-from apass.service.remote_job import RemoteEvents, RemoteJob, RemoteJobs, job_path
+from apass.service.remote_job import RemoteJob, RemoteJobs, job_path
 from apass.util.checks import check_type, is_seconds
 from apass.util.text import shorten
 
@@ -67,7 +67,6 @@ class Client:
             if not is_seconds(value):
                 raise InputError(f"{name} must be a positive number of seconds, got {value!r}")
         self._connection = Connection(url, token, timeout, retry_seconds, ssl_context)
-        self._streams: set[RemoteEvents] = set()
 
     def __repr__(self) -> str:
         return f"<Client of {self.url}>"
@@ -84,10 +83,7 @@ class Client:
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        with anyio.CancelScope(shield=True):
-            for stream in tuple(self._streams):
-                await stream.aclose()
-        await self._connection.__aexit__(exc_type, exc, traceback)
+        await self._connection.aclose()
 
     async def submit(
         self,
@@ -188,7 +184,7 @@ class Client:
         job = await self._connection.ask_for(
             api.Job, "POST", "/v1/jobs", parameters, headers=headers, body=body, retries=wait
         )
-        return RemoteJob(self._connection, self._streams, job)
+        return RemoteJob(self._connection, job)
 
     async def find(self, job_id: str) -> RemoteJob:
         """Return a job by its id.
@@ -199,9 +195,7 @@ class Client:
 
         """
         check_type("id of a job", job_id, str)
-        return RemoteJob(
-            self._connection, self._streams, await self._connection.ask_for(api.Job, "GET", job_path(job_id))
-        )
+        return RemoteJob(self._connection, await self._connection.ask_for(api.Job, "GET", job_path(job_id)))
 
     def jobs(
         self,
@@ -237,7 +231,7 @@ class Client:
         query += [("state", ",".join(str(state) for state in states))] if states else []
         query += [("q", text)] if text else []
         query += [] if tenant is None else [("tenant", tenant)]
-        return RemoteJobs(self._connection, self._streams, query, before)
+        return RemoteJobs(self._connection, query, before)
 
     async def passes(self) -> Sequence[Mapping[str, Any]]:
         """Return the passes that a pipeline may name, with their documentation."""

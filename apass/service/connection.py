@@ -4,10 +4,10 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from random import uniform
-from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
 import anyio
+from anyio.abc import AsyncResource
 
 from apass.errors import InputError, MissingExtraError
 from apass.service import api, errors
@@ -44,12 +44,6 @@ T = TypeVar("T")
 
 PASSING: Final = frozenset({429, 502, 503, 504})
 """The statuses of answers after which a request is repeated."""
-
-TYPE: Final = "urn:apass:"
-"""The `type` of a problem is this and the name of the class of the error."""
-
-PROBLEM: Final = "application/problem+json"
-"""The content type of errors of a server."""
 
 KEPT_SECONDS: Final = 20.0
 """Seconds for which an idle connection is kept; servers close theirs later."""
@@ -164,7 +158,7 @@ class Body(httpx.AsyncByteStream):
         raise StopAsyncIteration
 
 
-class Parts(Generic[T]):
+class Parts(AsyncResource, Generic[T]):
     """The parts of an answer, for `async for` within `async with`.
 
     Parameters:
@@ -178,12 +172,8 @@ class Parts(Generic[T]):
         self._connection = connection
         self._is_over = False
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def aclose(self) -> None:
+        """End the stream."""
         # The stream consists of nested async generators, and only an exception from the innermost one ends them all.
         # Otherwise the garbage collector would do it, about which trio warns.
         with anyio.CancelScope(shield=True) as scope, suppress(TransientError, StopAsyncIteration):
@@ -211,20 +201,10 @@ class Parts(Generic[T]):
             raise
 
 
-class Connection:
+class Connection(AsyncResource):
     """Sends requests to a server. Use it with `async with`.
 
-    Parameters:
-        url: the URL of the server, with the path of the application if it is mounted; `unix:PATH` for a Unix socket.
-        token: the bearer token; None for none.
-        timeout: seconds for which the server may be silent.
-        retry_seconds: seconds for which a request is repeated.
-        ssl_context: checks the certificate of the server; by default, that of the system.
-
-    Raises:
-        TypeError: if a value has another type.
-        InputError: if the URL is not one of HTTP, or contains a password.
-
+    The parameters and the errors are those of `Client`.
     """
 
     def __init__(
@@ -273,6 +253,8 @@ class Connection:
             transport=None if path is None else httpx.AsyncHTTPTransport(verify=verify, uds=path, limits=limits),
         )
         self._client: httpx.AsyncClient | None = None
+        self.streams: Final[set[AsyncResource]] = set()
+        """The open streams of events."""
 
     async def __aenter__(self) -> Self:
         if self._client is not None:
@@ -280,12 +262,13 @@ class Connection:
         self._client = self._make_client()
         return self
 
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def aclose(self) -> None:
+        """Close the streams and the client."""
         client, self._client = self._client, None
-        if client is not None:
-            with anyio.CancelScope(shield=True):
+        with anyio.CancelScope(shield=True):
+            for stream in tuple(self.streams):
+                await stream.aclose()
+            if client is not None:
                 await client.aclose()
 
     def patience(self) -> Patience:
@@ -416,7 +399,7 @@ class Connection:
         """Return the error that an answer describes."""
         status = response.status_code
         # Other frameworks also answer with a `detail` in JSON.
-        if response.headers.get("content-type", "").partition(";")[0].strip() == PROBLEM:
+        if response.headers.get("content-type", "").partition(";")[0].strip() == api.PROBLEM:
             with suppress(ValueError, MsgspecError):
                 return _error_of_problem(convert(response.json(), api.Problem), status)
         if status in PASSING:
@@ -436,7 +419,7 @@ def _error_of_problem(problem: api.Problem, status: int) -> ServiceError:
     """Return the error that a problem of RFC 9457 describes."""
     if problem.failure is not UNSET:
         return JobFailedError(api.job_failure(problem.failure))
-    name = problem.type.removeprefix(TYPE)
+    name = problem.type.removeprefix(api.PROBLEM_TYPE)
     # For programs, a parameter of the request is a part of the job.
     name = InvalidJobError.__name__ if name == "InvalidParameterError" else name
     kind: Any = getattr(errors, name, None) if name in errors.__all__ else None

@@ -8,11 +8,11 @@ from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from secrets import token_hex
-from types import TracebackType
 from typing import Any, BinaryIO, Final, Self
 from urllib.parse import quote
 
 import anyio
+from anyio.abc import AsyncResource
 from anyio.to_thread import run_sync
 
 from apass.service import api
@@ -52,14 +52,12 @@ class RemoteJob:
 
     Parameters:
         connection: the connection to the server.
-        streams: the open streams of events of the client.
         job: the job.
 
     """
 
-    def __init__(self, connection: Connection, streams: "set[RemoteEvents]", job: api.Job) -> None:
+    def __init__(self, connection: Connection, job: api.Job) -> None:
         self._connection = connection
-        self._streams = streams
         self._note(job)
 
     def __repr__(self) -> str:
@@ -170,7 +168,7 @@ class RemoteJob:
         The iteration ends with the job, and continues after a lost connection. Leave it early within
         `async with job.events() as events`, which closes the connection.
         """
-        return RemoteEvents(self._connection, self._streams, self.id, after)
+        return RemoteEvents(self._connection, self.id, after)
 
     async def cancel(self) -> JobRecord:
         """Cancel the job unless it has ended, and return its record."""
@@ -192,7 +190,7 @@ class RemoteJob:
         """
         headers = {"idempotency-key": token_hex(16)}
         job = await self._connection.ask_for(api.Job, "POST", f"{job_path(self.id)}/retry", headers=headers)
-        return RemoteJob(self._connection, self._streams, job)
+        return RemoteJob(self._connection, job)
 
     def _note(self, job: api.Job) -> JobRecord:
         self._job, self._record = job, api.record_of(job)
@@ -315,15 +313,13 @@ class RemoteJobs:
 
     Parameters:
         connection: the connection to the server.
-        streams: the open streams of events of the client.
         query: the parameters of the requests for pages.
         before: the id of a job, after which the list begins.
 
     """
 
-    def __init__(self, connection: Connection, streams: "set[RemoteEvents]", query: Query, before: str | None) -> None:
+    def __init__(self, connection: Connection, query: Query, before: str | None) -> None:
         self._connection = connection
-        self._streams = streams
         self._query = list(query)
         self._before = before
         self._page: list[RemoteJob] = []
@@ -337,32 +333,27 @@ class RemoteJobs:
         while not self._page:
             if self._is_last:
                 raise StopAsyncIteration
-            self._page = list(reversed(await self._next_page()))
+            query = self._query if self._before is None else [*self._query, ("before", self._before)]
+            page = await self._connection.ask_for(api.JobPage, "GET", "/v1/jobs", query)
+            self._before, self._is_last = page.next, page.next is None
+            self._page = [RemoteJob(self._connection, job) for job in reversed(page.jobs)]
         return self._page.pop()
 
-    async def _next_page(self) -> list[RemoteJob]:
-        query = self._query if self._before is None else [*self._query, ("before", self._before)]
-        page = await self._connection.ask_for(api.JobPage, "GET", "/v1/jobs", query)
-        self._before, self._is_last = page.next, page.next is None
-        return [RemoteJob(self._connection, self._streams, job) for job in page.jobs]
 
-
-class RemoteEvents:
+class RemoteEvents(AsyncResource):
     """The events of a job of a server, for `async for`; see `RemoteJob.events`.
 
     The connection is closed at the end of the iteration, of a block `async with events`, or of that of the client.
 
     Parameters:
         connection: the connection to the server.
-        streams: the open streams of events of the client.
         job_id: the id of the job.
         after: the id of the last event that is known.
 
     """
 
-    def __init__(self, connection: Connection, streams: "set[RemoteEvents]", job_id: str, after: int) -> None:
+    def __init__(self, connection: Connection, job_id: str, after: int) -> None:
         self._connection = connection
-        self._streams = streams
         self._id = job_id
         self._after = after
         self._stack: AsyncExitStack | None = None
@@ -370,14 +361,6 @@ class RemoteEvents:
         self._patience: Patience | None = None
         self._start = 0.0
         self._is_over = False
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     def __aiter__(self) -> Self:
         return self
@@ -407,7 +390,7 @@ class RemoteEvents:
     async def aclose(self) -> None:
         """Close the connection."""
         stack, self._stack, self._events = self._stack, None, None
-        self._streams.discard(self)
+        self._connection.streams.discard(self)
         if stack is not None:
             with anyio.CancelScope(shield=True):
                 await stack.aclose()
@@ -446,7 +429,7 @@ class RemoteEvents:
         headers = {"accept": "text/event-stream", "accept-encoding": "identity"}
         if self._after:
             headers["last-event-id"] = str(self._after)
-        self._streams.add(self)
+        self._connection.streams.add(self)
         async with AsyncExitStack() as stack:
             # A stream without a sign of life is opened again.
             response = await self._connection.open(

@@ -20,7 +20,7 @@ def test_job_survives_the_interface() -> None:
         failure=JobFailure("Error", "a\udcff", ("note",), "Pass", None, ({"level": "error"},)),
         summary=JobSummary(2, 1, True, {"Pass": 1}),
     )
-    data = api.encode_json(api.job_of(job, "/root", has_model=True, has_result=True, may_read=True))
+    data = api.encode_json(api.job_of(job, "/root"))
     assert api.record_of(convert(json.loads(data), api.Job)) == job.with_state(job.state, key="")
     assert json.loads(data)["links"]["result"] == f"/root/v1/jobs/{job.id}/result"
 

@@ -6,6 +6,7 @@ import re
 from time import perf_counter, time
 from typing import Any, Final
 
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from apass.service.http.security import SENDER
@@ -48,23 +49,33 @@ class AccessLog:
         if scope["type"] != "http" or not LOGGER.isEnabledFor(logging.INFO):
             await self._app(scope, receive, send)
             return
-        answer, sender = _Answer(send), dict[str, Any]()
-        start = perf_counter()
+        sender: dict[str, Any] = {}
+        start, status, size, location, has_ended = perf_counter(), None, 0, "", False
+
+        async def observe(message: Message) -> None:
+            nonlocal status, size, location, has_ended
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                location = Headers(raw=list(message.get("headers", ()))).get("location", "")
+            elif message["type"] == "http.response.body":
+                size += len(message.get("body", b""))
+            await send(message)
+            has_ended = message["type"] == "http.response.body" and not message.get("more_body", False)
+
         try:
-            await self._app({**scope, SENDER: sender}, receive, answer.send)
+            await self._app({**scope, SENDER: sender}, receive, observe)
         finally:
-            traces = [value for name, value in scope["headers"] if name.lower() == b"traceparent"]
             fields = {
                 "time": round(time(), 6),
                 "method": scope["method"],
                 "path": shorten(scope["path"], LONGEST),
-                "status": answer.status,
-                "bytes": answer.size,
+                "status": status,
+                "bytes": size,
                 "seconds": round(perf_counter() - start, 6),
                 **sender,
-                "job": _job(answer.location) or _job(scope["path"]),
-                "trace": shorten(traces[0].decode("latin-1"), LONGEST) if traces else None,
-                "aborted": None if answer.has_ended else True,
+                "job": _job(location) or _job(scope["path"]),
+                "trace": shorten(Headers(scope=scope).get("traceparent", ""), LONGEST),
+                "aborted": None if has_ended else True,
             }
             known = {name: value for name, value in fields.items() if value not in (None, "")}
             LOGGER.info("%s", json.dumps(known), extra={"fields": known})
@@ -74,27 +85,3 @@ def _job(path: str) -> str | None:
     """Return the id of the job in a path."""
     match = _JOB.search(path)
     return None if match is None else match[1]
-
-
-class _Answer:
-    """Observes the answer to one request."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self.status: int | None = None
-        self.size = 0
-        self.has_ended = False
-        self.location = ""
-
-    async def send(self, message: Message) -> None:
-        """Send a part of the answer."""
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            for name, value in message.get("headers", ()):
-                if name.lower() == b"location":
-                    self.location = value.decode("latin-1")
-        elif message["type"] == "http.response.body":
-            self.size += len(message.get("body", b""))
-        await self._send(message)
-        if message["type"] == "http.response.body" and not message.get("more_body", False):
-            self.has_ended = True

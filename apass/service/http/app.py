@@ -84,13 +84,7 @@ def create_app(
     for name, value in (("body_seconds", body_seconds), ("max_wait", max_wait), ("heartbeat", heartbeat)):
         if not is_seconds(value):
             raise ValueError(f"{name} must be a positive number of seconds, got {value!r}")
-    service = Service(
-        optimizer=optimizer,
-        body_seconds=body_seconds,
-        max_wait=max_wait,
-        heartbeat=heartbeat,
-        upload_folder=upload_folder,
-    )
+    service = Service(optimizer, body_seconds, max_wait, heartbeat, upload_folder)
     handlers: dict[str, dict[str, Handler]] = {}
     for kind in HANDLERS:
         for declared, _, handle in operations_of(kind(service)):
@@ -104,20 +98,13 @@ def create_app(
         lifespan=_lifespan(optimizer),
         exception_handlers={
             ServiceError: _answer_error(optimizer),
-            HTTPException: _answer_http_error,
-            Exception: _answer_bug,
+            HTTPException: problem_of_http,
+            Exception: problem_of_bug,
         },
     )
     # A redirect would contain the header `Host`, which may be forged.
     app.router.redirect_slashes = False
-    guard = Guard(
-        app,
-        auth=auth,
-        allow_remote=allow_remote,
-        hosts=hosts,
-        behind_proxy=behind_proxy,
-    )
-    return AccessLog(guard)
+    return AccessLog(Guard(app, auth=auth, allow_remote=allow_remote, hosts=hosts, behind_proxy=behind_proxy))
 
 
 class _Endpoint:
@@ -159,12 +146,3 @@ def _answer_error(optimizer: Optimizer) -> Callable[[Request, Exception], Awaita
         return problem_of(error, job=request.path_params.get("id", UNSET))
 
     return answer
-
-
-async def _answer_http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException), "the handler is registered for these errors"
-    return problem_of_http(request, error)
-
-
-async def _answer_bug(request: Request, error: Exception) -> Response:
-    return problem_of_bug()

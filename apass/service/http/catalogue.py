@@ -25,7 +25,7 @@ from apass.pipelines.parser import parse_pipeline
 from apass.pipelines.plan import plan
 from apass.service import api
 from apass.service.errors import InvalidJobError
-from apass.service.http.operations import Operation
+from apass.service.http.operations import Handlers, Operation
 from apass.service.http.parameters import decode_object, read_object
 from apass.service.http.problems import BadRequestError, InvalidParameterError, UnsupportedMediaTypeError
 from apass.service.http.requests import Service, json_response
@@ -41,17 +41,11 @@ MAX_JSON: Final = 1 << 18
 DEFAULT_DOC: Final = "The default pipeline of the IR of the model."
 
 
-class CatalogueHandlers:
-    """Handles requests about passes and pipelines.
-
-    Parameters:
-        service: the service.
-
-    """
+class CatalogueHandlers(Handlers):
+    """Handles requests about passes and pipelines."""
 
     def __init__(self, service: Service) -> None:
-        self._service = service
-        self._optimizer = service.optimizer
+        super().__init__(service)
         self._passes: api.Passes | None = None
         self._lock = anyio.Lock()
 

@@ -17,7 +17,7 @@ from apass.util.printable import printable
 
 __all__ = ["blob_response", "file_name"]
 
-_RANGE: Final = re.compile(r"bytes=(\d{0,15})-(\d{0,15})")
+_RANGE: Final = re.compile(r"bytes=(?:(\d{1,15})-(\d{0,15})|-(\d{1,15}))")
 
 
 async def blob_response(
@@ -53,15 +53,16 @@ async def blob_response(
         return Response(None, 304, headers)
     first, last, status = 0, size - 1, 200
     # A range of another version of the file would be a mixture.
-    if conditions.get("if-range") in (None, tag) and (match := _RANGE.fullmatch(conditions.get("range", ""))):
-        bounds = _bounds(match[1], match[2], size)
-        if bounds is None:
-            detail = f"{name} has {size:,} bytes, and none in the range {match[0]!r}"
+    found = _RANGE.fullmatch(conditions.get("range", "")) if conditions.get("if-range") in (None, tag) else None
+    # A range whose end comes before its start is ignored.
+    if found is not None and int(found[1] or 0) <= int(found[2] or found[1] or 0):
+        first = int(found[1]) if found[1] else max(0, size - int(found[3]))
+        last = min(last, int(found[2] or last))
+        if first >= size:
+            detail = f"{name} has {size:,} bytes, and none in the range {found[0]!r}"
             raise HTTPException(416, detail, {"content-range": f"bytes */{size}", "accept-ranges": "bytes"})
-        if bounds != (0, 0, True):
-            first, last, _ = bounds
-            status = 206
-            headers["content-range"] = f"bytes {first}-{last}/{size}"
+        status = 206
+        headers["content-range"] = f"bytes {first}-{last}/{size}"
     headers["content-length"] = str(last - first + 1)
     try:
         # The headers must not be sent before it is known that there is a body.
@@ -113,21 +114,6 @@ class _BlobBytes:
         self._index += 1
         self._left -= len(part)
         return part
-
-
-def _bounds(first: str, last: str, size: int) -> tuple[int, int, bool] | None:
-    """Return the bounds of a range, and whether there is none.
-
-    Return None if the range cannot be satisfied.
-    """
-    if not first and not last:
-        return 0, 0, True
-    if not first:
-        return (max(0, size - int(last)), size - 1, False) if int(last) and size else None
-    end = min(size - 1, int(last)) if last else size - 1
-    if last and int(last) < int(first):
-        return 0, 0, True
-    return (int(first), end, False) if int(first) < size else None
 
 
 def _matches(header: str | None, tag: str) -> bool:

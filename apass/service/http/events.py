@@ -8,8 +8,8 @@ from starlette.background import BackgroundTask
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from apass.service.api import encode_json
-from apass.service.http.requests import Service, job_json, watch_client
+from apass.service.api import encode_json, job_of
+from apass.service.http.requests import Service, watch_client
 from apass.service.job import JobEvents
 from apass.service.job_news import JobNews
 from apass.service.jobs import JobEvent, JobRecord
@@ -118,7 +118,7 @@ class NewsSource:
         missing, self._dropped = self._news.dropped - self._dropped, self._news.dropped
         head = sse("dropped", {"kind": "dropped", "count": missing}) if missing else b""
         return head + b"".join(
-            sse(event.kind, {**event.as_json(), "job": job_json(record, self._root)}) for record, event in batch
+            sse(event.kind, {**event.as_json(), "job": job_of(record, self._root)}) for record, event in batch
         )
 
     def close(self) -> None:

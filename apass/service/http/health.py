@@ -15,8 +15,8 @@ from apass.core.config import list_configs
 from apass.service import api
 from apass.service.errors import JobsUnavailableError
 from apass.service.http.auth import TokenScope
-from apass.service.http.operations import Operation
-from apass.service.http.requests import Service, check_readable, identity_of, json_response
+from apass.service.http.operations import Handlers, Operation
+from apass.service.http.requests import check_readable, identity_of, json_response
 from apass.service.metrics import ServiceMetrics
 from apass.util.version import __version__
 
@@ -26,17 +26,8 @@ PROBE_SECONDS: Final = 2.0
 """Seconds in which the store must answer."""
 
 
-class HealthHandlers:
-    """Handles requests about the state of the server.
-
-    Parameters:
-        service: the service.
-
-    """
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._optimizer = service.optimizer
+class HealthHandlers(Handlers):
+    """Handles requests about the state of the server."""
 
     @Operation("GET", "/healthz", [api.Health], query=None, scope=None, needs_token=False)
     async def live(self, request: Request, _: api.Nothing) -> Response:

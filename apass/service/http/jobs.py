@@ -29,14 +29,12 @@ from apass.service.errors import (
 from apass.service.http.auth import TokenScope
 from apass.service.http.contents import blob_response, file_name
 from apass.service.http.events import EventStream, JobSource, NewsSource
-from apass.service.http.operations import Operation
+from apass.service.http.operations import Handlers, Operation
 from apass.service.http.parameters import decode_object, read_parameters
 from apass.service.http.problems import BadRequestError, ForbiddenError, problem_of
 from apass.service.http.requests import (
-    Service,
     check_readable,
     identity_of,
-    job_json,
     json_response,
     require,
     root_of,
@@ -60,17 +58,8 @@ _CONDITIONS: Final = ("If-None-Match", "Range")
 _TRACE: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
-class JobHandlers:
-    """Handles requests about jobs.
-
-    Parameters:
-        service: the service.
-
-    """
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._optimizer = service.optimizer
+class JobHandlers(Handlers):
+    """Handles requests about jobs."""
 
     @Operation(
         "POST",
@@ -87,12 +76,7 @@ class JobHandlers:
         # An invalid request is refused before its body is read.
         _check_answer(request)
         self._optimizer.check_open()
-        async with read_upload(
-            request,
-            limit=self._optimizer.limits.model_bytes,
-            seconds=self._service.body_seconds,
-            folder=self._service.folder,
-        ) as upload:
+        async with read_upload(request, self._service) as upload:
             if upload.fields:
                 query = read_parameters([*request.query_params.multi_items(), *upload.fields], api.Submission)
             job = await self._submit(request, upload, query)
@@ -166,7 +150,7 @@ class JobHandlers:
             )
         )
         root = root_of(request)
-        return json_response(api.JobPage(tuple(job_json(record, root) for record in page.jobs), page.next))
+        return json_response(api.JobPage(tuple(api.job_of(record, root) for record in page.jobs), page.next))
 
     @Operation("GET", "/v1/jobs/{id}", [api.Job], query=api.Wait)
     async def find(self, request: Request, query: api.Wait) -> Response:
@@ -217,16 +201,10 @@ class JobHandlers:
         # A browser that connects again has the first query and a newer header.
         after = read_parameters([("after", last)], api.After).after if last else query.after
         events = job.events(after)
-        if last and job.record.ended and await self._has_all(job, after):
+        if last and job.record.ended and await anext(job.events(after), None) is None:
             # A browser connects again after the end of a stream. This answer stops it.
             return Response(None, 204)
         return EventStream(self._service, JobSource(self._optimizer, job.record, events, after))
-
-    async def _has_all(self, job: Job[Any], after: int) -> bool:
-        """Return whether a job that has ended has no events after one."""
-        async for _ in job.events(after):
-            return False
-        return True
 
     @Operation("GET", "/v1/events", ["text/event-stream"], query=api.Kinds)
     async def news(self, request: Request, query: api.Kinds) -> Response:
@@ -295,7 +273,7 @@ class JobHandlers:
         self, request: Request, record: JobRecord, status: int = 200, headers: Mapping[str, str] | None = None
     ) -> Response:
         may_read = identity_of(request).permits(TokenScope.READ)
-        return json_response(job_json(record, root_of(request), may_read=may_read), status, headers)
+        return json_response(api.job_of(record, root_of(request), may_read=may_read), status, headers)
 
     async def _find(self, request: Request) -> Job[Any]:
         """Return the job in the path.

@@ -15,9 +15,8 @@ from apass.service import api
 from apass.service.http.catalogue import CatalogueHandlers
 from apass.service.http.health import HealthHandlers
 from apass.service.http.jobs import JobHandlers
-from apass.service.http.operations import Contents, Operation, operations_of
-from apass.service.http.problems import PROBLEM
-from apass.service.http.requests import Service, json_response, root_of
+from apass.service.http.operations import Contents, Handlers, Operation, operations_of
+from apass.service.http.requests import json_response, root_of
 from apass.util.version import __version__
 
 __all__ = ["HANDLERS", "JOB_ID", "DescriptionHandlers", "describe_api"]
@@ -40,16 +39,8 @@ _HEADERS: Final[Mapping[str, tuple[str, str]]] = {
 """The descriptions and examples of the headers of requests."""
 
 
-class DescriptionHandlers:
-    """Handles requests for the description of the interface.
-
-    Parameters:
-        service: the service.
-
-    """
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
+class DescriptionHandlers(Handlers):
+    """Handles requests for the description of the interface."""
 
     @Operation("GET", "/v1/openapi.json", ["application/json"], scope=None, needs_token=False)
     async def openapi(self, request: Request, _: api.Nothing) -> Response:
@@ -101,7 +92,7 @@ def _described(declared: Operation, method: Any) -> Mapping[str, Any]:
         for status, kinds in {200: declared.answer, **declared.more}.items()
     }
     problem = {"schema": {"$ref": _REFERENCE.format(name="Problem")}}
-    answers["default"] = {"description": "An error.", "content": {PROBLEM: problem}}
+    answers["default"] = {"description": "An error.", "content": {api.PROBLEM: problem}}
     return {
         "operationId": method.__name__,
         "summary": method.__doc__.partition("\n")[0],

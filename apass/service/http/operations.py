@@ -12,9 +12,9 @@ from starlette.responses import Response
 from apass.service.api import Nothing
 from apass.service.http.auth import TokenScope
 from apass.service.http.parameters import read_parameters
-from apass.service.http.requests import require
+from apass.service.http.requests import Service, require
 
-__all__ = ["Contents", "Handler", "Operation", "operations_of"]
+__all__ = ["Contents", "Handler", "Handlers", "Operation", "operations_of"]
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -67,6 +67,19 @@ class Operation:
             require(request, self.scope)
         query = Nothing() if self.query is None else read_parameters(request.query_params.multi_items(), self.query)
         return await method(owner, request, query)
+
+
+class Handlers:
+    """Handles requests; the methods are declared by `Operation`.
+
+    Parameters:
+        service: the service.
+
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._optimizer = service.optimizer
 
 
 def operations_of(owner: object) -> Iterator[tuple[Operation, Any, Handler]]:

@@ -20,7 +20,6 @@ from apass.service.errors import (
 )
 
 __all__ = [
-    "PROBLEM",
     "BadRequestError",
     "ForbiddenError",
     "InvalidParameterError",
@@ -31,12 +30,6 @@ __all__ = [
     "problem_of_bug",
     "problem_of_http",
 ]
-
-PROBLEM: Final = "application/problem+json"
-"""The content type of errors."""
-
-TYPE: Final = "urn:apass:"
-"""The `type` of a problem is this and the name of the class of the error."""
 
 PAUSES: Final = {503: 5.0, 507: 60.0}
 """The seconds of `Retry-After` for errors that have none of their own, by status."""
@@ -50,13 +43,7 @@ class BadRequestError(ServiceError):
 
 
 class UnauthorizedError(ServiceError):
-    """The request has no valid token.
-
-    Parameters:
-        message: what is wrong.
-        challenge: the value of `WWW-Authenticate`.
-
-    """
+    """The request has no valid token."""
 
     status = 401
     title = "a valid token is needed"
@@ -112,7 +99,7 @@ def problem_of(error: ServiceError, status: int | None = None, job: str | UnsetT
         headers["www-authenticate"] = error.challenge
     failure = error.failure if isinstance(error, JobFailedError) else None
     problem = api.Problem(
-        type=f"{TYPE}{type(error).__name__}",
+        type=f"{api.PROBLEM_TYPE}{type(error).__name__}",
         title=error.title,
         status=_status(error) if status is None else status,
         detail=str(error),
@@ -125,8 +112,9 @@ def problem_of(error: ServiceError, status: int | None = None, job: str | UnsetT
     return _response(problem, headers)
 
 
-def problem_of_http(request: Request, error: HTTPException) -> Response:
+async def problem_of_http(request: Request, error: Exception) -> Response:
     """Return the answer for an error of HTTP itself, such as an unknown path."""
+    assert isinstance(error, HTTPException), "the handler is registered for these errors"
     phrase = HTTPStatus(error.status_code).phrase
     title, detail = phrase.lower(), error.detail
     if error.status_code == 404 and detail == phrase:
@@ -143,7 +131,7 @@ def problem_of_http(request: Request, error: HTTPException) -> Response:
     return _response(problem, error.headers or {})
 
 
-def problem_of_bug() -> Response:
+async def problem_of_bug(request: Request, error: Exception) -> Response:
     """Return the answer for an unexpected error, which the server logs."""
     detail = "the server has a bug; its log has the traceback"
     return _response(api.Problem(type="about:blank", title="internal server error", status=500, detail=detail), {})
@@ -161,4 +149,4 @@ def _pause(error: ServiceError) -> float | None:
 
 
 def _response(problem: api.Problem, headers: Mapping[str, str]) -> Response:
-    return Response(api.encode_json(problem), problem.status, headers, PROBLEM)
+    return Response(api.encode_json(problem), problem.status, headers, api.PROBLEM)

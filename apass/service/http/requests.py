@@ -10,20 +10,17 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive
 
-from apass.batch.formats import suffixes
 from apass.service import api
 from apass.service.errors import OptimizerClosedError
 from apass.service.http.auth import Identity, TokenScope
 from apass.service.http.problems import ForbiddenError
 from apass.service.http.security import IDENTITY
-from apass.service.jobs import JobRecord
 from apass.service.optimizer import Optimizer
 
 __all__ = [
     "Service",
     "check_readable",
     "identity_of",
-    "job_json",
     "json_response",
     "require",
     "root_of",
@@ -34,7 +31,7 @@ __all__ = [
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Service:
     """What the handlers share."""
 
@@ -86,13 +83,6 @@ def check_readable(optimizer: Optimizer) -> None:
 def root_of(request: Request) -> str:
     """Return the path below which the application is mounted."""
     return str(request.scope.get("root_path", "")).rstrip("/")
-
-
-def job_json(record: JobRecord, root: str, *, may_read: bool = True) -> api.Job:
-    """Return a job as the interface describes it; see `api.job_of`."""
-    files = suffixes()
-    has_model, has_result = record.kind in files, record.result_kind in files
-    return api.job_of(record, root, has_model=has_model, has_result=has_result, may_read=may_read)
 
 
 def json_response(

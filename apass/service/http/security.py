@@ -76,14 +76,7 @@ class Guard:
     - It closes the connection in an orderly way if the body of a request was not read.
     - It begins few requests in each iteration of the event loop, so that many at once do not block it.
 
-    Parameters:
-        app: the application.
-        auth: identifies the sender; None for no authentication.
-        allow_remote: whether requests of other machines are accepted without authentication.
-        hosts: the names of the server in the header `Host`; empty for any. Without authentication and `allow_remote`,
-            the names of this machine are added.
-        behind_proxy: whether the headers `X-Forwarded-*` of the peer are trusted.
-
+    The parameters are those of `create_app`.
     """
 
     def __init__(
@@ -177,7 +170,8 @@ class Guard:
         # Without the port; a malformed host has no name.
         match = _HOST.fullmatch(host.lower())
         name = "" if match is None else match["address"] or match["name"]
-        return name in self._hosts or host.lower() in self._hosts or (self._is_local and _is_loopback_name(name))
+        is_own = name == "localhost" or name.endswith(".localhost") or _is_loopback(name)
+        return name in self._hosts or host.lower() in self._hosts or (self._is_local and is_own)
 
 
 class _Exchange:
@@ -283,10 +277,6 @@ def _is_loopback(text: str) -> bool:
         return False
     mapped = getattr(address, "ipv4_mapped", None)
     return address.is_loopback if mapped is None else bool(mapped.is_loopback)
-
-
-def _is_loopback_name(name: str) -> bool:
-    return name == "localhost" or name.endswith(".localhost") or _is_loopback(name)
 
 
 def _is_foreign(headers: Mapping[str, str], host: str) -> bool:

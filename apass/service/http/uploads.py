@@ -1,10 +1,11 @@
 """`read_upload`: reads the model of a request, into memory or a temporary file."""
 
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from errno import EDQUOT, ENOSPC
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
@@ -20,6 +21,7 @@ from apass.batch.formats import suffixes
 from apass.service.errors import JobsUnavailableError, ModelTooLargeError
 from apass.service.http.parameters import LONGEST
 from apass.service.http.problems import BadRequestError, SlowRequestError, UnsupportedMediaTypeError
+from apass.service.http.requests import Service
 from apass.util.printable import printable
 
 __all__ = ["BodyReader", "Upload", "clean_name", "media_type", "read_upload", "suffix_of_type"]
@@ -127,18 +129,14 @@ class BodyReader:
 
 
 @asynccontextmanager
-async def read_upload(
-    request: Request, *, limit: int | None, seconds: float, folder: Path | None = None
-) -> AsyncGenerator[Upload]:
+async def read_upload(request: Request, service: Service) -> AsyncGenerator[Upload]:
     """Read the model of a request: its body, or the part `model` of a form.
 
     A temporary file is removed at the end of the block.
 
     Parameters:
         request: the request.
-        limit: the bytes of the model; None for no limit.
-        seconds: the time for the body; see `BodyReader`.
-        folder: where the temporary file is created; by default the folder of the system.
+        service: the limits, and the folder of the temporary file.
 
     Raises:
         BadRequestError: if the body is empty, or the form is malformed.
@@ -149,11 +147,12 @@ async def read_upload(
         ClientDisconnect: if the client has closed the connection.
 
     """
+    limit, seconds, folder = service.optimizer.limits.model_bytes, service.body_seconds, service.folder
     content_type = parse_options_header(request.headers.get("content-type", ""))[0]
     if content_type != b"multipart/form-data":
         _, disposition = parse_options_header(request.headers.get("content-disposition", ""))
         name, suffix = clean_name(_text(disposition.get(b"filename", b""))), suffix_of_type(_text(content_type))
-        async with _spooled(BodyReader(request, limit, seconds), folder) as model:
+        async with _spooled(partial(anext, BodyReader(request, limit, seconds), b""), folder) as model:
             yield Upload(model, name, suffix, [])
         return
     reader: Any = BodyReader(request, None if limit is None else limit + FRAMING_BYTES, seconds)
@@ -171,45 +170,35 @@ async def read_upload(
             raise ModelTooLargeError(f"the model has more than {limit:,} bytes, which is the limit")
         fields = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
         suffix = suffix_of_type((file.content_type or "").partition(";")[0].strip())
-        async with _spooled(_Chunks(file), folder) as model:
+        async with _spooled(partial(file.read, IN_MEMORY), folder) as model:
             yield Upload(model, clean_name(file.filename or ""), suffix, fields)
     finally:
         with anyio.CancelScope(shield=True):
             await form.close()
 
 
-class _Chunks:
-    """The bytes of a file of a form, for `async for`."""
-
-    def __init__(self, file: UploadFile) -> None:
-        self._file = file
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> bytes:
-        if data := await self._file.read(IN_MEMORY):
-            return data
-        raise StopAsyncIteration
-
-
 @asynccontextmanager
-async def _spooled(chunks: AsyncIterator[bytes], folder: Path | None) -> AsyncGenerator[bytes | Path]:
+async def _spooled(read: Callable[[], Awaitable[bytes]], folder: Path) -> AsyncGenerator[bytes | Path]:
     """Yield the bytes of a model, or a temporary file that contains them.
+
+    Parameters:
+        read: returns the next bytes; none at the end.
+        folder: the folder of the file.
 
     Raises:
         BadRequestError: if there are none.
         JobsUnavailableError: if the file cannot be written.
 
     """
+    new_file = partial(tempfile.NamedTemporaryFile, prefix="apass-upload-", suffix=".part", dir=folder)
     file: Any = None
     data = bytearray()
     try:
-        async for chunk in chunks:
+        while chunk := await read():
             data += chunk
             if len(data) > IN_MEMORY:
                 with _writing():
-                    file = file or _new_file(folder)
+                    file = file or new_file()
                     await _append(file, data)
                 data = bytearray()
         if file is not None:
@@ -222,10 +211,6 @@ async def _spooled(chunks: AsyncIterator[bytes], folder: Path | None) -> AsyncGe
         if file is not None:
             with anyio.CancelScope(shield=True):
                 await run_sync(_close, file)
-
-
-def _new_file(folder: Path | None) -> Any:
-    return tempfile.NamedTemporaryFile(prefix="apass-upload-", suffix=".part", dir=folder)
 
 
 async def _append(file: IO[bytes], data: bytearray) -> None:
