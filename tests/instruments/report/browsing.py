@@ -3,9 +3,10 @@
 import os
 import re
 import shutil
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
@@ -37,10 +38,30 @@ def chromium() -> Generator[Browser]:
 
 
 @contextmanager
-def opened(browser: Browser, path: Path, *, width: int = 1440, dark: bool = False) -> Generator[Page]:
-    """Open a page, and check that it loads nothing else and logs no error."""
+def checked_page(
+    browser: Browser,
+    url: str,
+    origins: tuple[str, ...],
+    *,
+    width: int,
+    dark: bool,
+    is_known: Callable[[str], bool] = lambda message: False,
+    **options: Any,
+) -> Generator[Page]:
+    """Open a page, and check that it loads from some origins only and logs no error.
+
+    Parameters:
+        browser: the browser.
+        url: the address of the page.
+        origins: beginnings of the addresses that it may load.
+        width: the width of the window.
+        dark: whether the system is dark.
+        is_known: returns whether a message of the browser is expected.
+        **options: further ones of the context.
+
+    """
     context = browser.new_context(
-        viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light", offline=True
+        viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light", **options
     )
     context.set_default_timeout(TIMEOUT)
     page = context.new_page()
@@ -48,12 +69,21 @@ def opened(browser: Browser, path: Path, *, width: int = 1440, dark: bool = Fals
     errors: list[str] = []
     page.on("request", lambda request: loaded.append(request.url))
     page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda message: errors.append(message.text))
-    page.goto(path.as_uri())
+    page.on("dialog", lambda dialog: errors.append(f"a dialog: {dialog.message}"))
+    page.on("console", lambda message: None if is_known(message.text) else errors.append(message.text))
+    page.goto(url)
     page.wait_for_selector("#app[data-ready]")
-    # The page sets its address last, after the first rendering and scrolling.
-    expect(page).to_have_url(re.compile("#view="))
     yield page
     context.close()
-    assert [url for url in loaded if not url.startswith(("file:", "data:"))] == []
+    assert [address for address in loaded if not address.startswith(origins)] == []
     assert errors == []
+
+
+@contextmanager
+def opened(browser: Browser, path: Path, *, width: int = 1440, dark: bool = False) -> Generator[Page]:
+    """Open a page that loads nothing else."""
+    origins = ("file:", "data:")
+    with checked_page(browser, path.as_uri(), origins, width=width, dark=dark, offline=True) as page:
+        # The page sets its address last, after the first rendering and scrolling.
+        expect(page).to_have_url(re.compile("#view="))
+        yield page

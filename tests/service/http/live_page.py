@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 import onnx_ir as ir
 from anyio.from_thread import start_blocking_portal
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect
+from playwright.sync_api import Browser, Page, expect
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
@@ -20,7 +20,7 @@ import apass
 from apass import PassContext
 from apass.service import JobOptions, JobRecord, JobStore, Limits, MemoryJobStore, Optimizer, create_app
 from apass.service.server import listen, serve
-from tests.instruments.report.browsing import TIMEOUT
+from tests.instruments.report.browsing import checked_page
 from tests.service.http.models import IDENTITY, named
 
 __all__ = [
@@ -111,20 +111,17 @@ class LiveServer:
     """A server that can be stopped and started again on its port."""
 
     store: JobStore | Path = field(default_factory=MemoryJobStore)
-    """Where its jobs are kept; a path is that of a database."""
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     """The options of `create_app`."""
     gates: Gates = field(default_factory=Gates)
-    """The passes of its pipelines."""
     mounted: str = ""
     """The path below which another application mounts it."""
-    _submitted: int = 0
     port: int = 0
     """The port; 0 before the first start."""
+    _submitted: int = 0
 
     @property
     def url(self) -> str:
-        """The address of the page."""
         return f"http://127.0.0.1:{self.port}{self.mounted}/"
 
     @contextmanager
@@ -186,43 +183,22 @@ def live_page(
 ) -> Generator[Page]:
     """Open the page of a server.
 
-    It must log no error, and send nothing to another server.
-
     Parameters:
-        browser: the browser.
-        server: the server.
-        width: the width of the window.
-        dark: whether the system is dark.
+        browser, server, width, dark: see `checked_page`.
         reduced: whether the user prefers reduced motion.
         refused: whether the server may refuse requests, or not answer.
 
     """
-    context = browser.new_context(
-        viewport={"width": width, "height": 860},
-        color_scheme="dark" if dark else "light",
-        reduced_motion="reduce" if reduced else "no-preference",
-        accept_downloads=True,
-    )
-    context.set_default_timeout(TIMEOUT)
-    page = context.new_page()
-    requested: list[str] = []
-    errors: list[str] = []
-    page.on("request", lambda request: requested.append(request.url))
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("dialog", lambda dialog: errors.append(f"a dialog: {dialog.message}"))
 
-    def hear(message: ConsoleMessage) -> None:
+    def is_known(message: str) -> bool:
         # The browser itself reports an answer with an error, and a server that does not answer.
-        if not (refused and message.text.startswith("Failed to load resource")):
-            errors.append(message.text)
+        return refused and message.startswith("Failed to load resource")
 
-    page.on("console", hear)
-    page.goto(server.url)
-    page.wait_for_selector("#app[data-ready]")
-    yield page
-    context.close()
-    assert [url for url in requested if not url.startswith((server.url, "blob:", "data:"))] == []
-    assert errors == []
+    motion = "reduce" if reduced else "no-preference"
+    options: dict[str, Any] = {"reduced_motion": motion, "accept_downloads": True, "is_known": is_known}
+    origins = (server.url, "blob:", "data:")
+    with checked_page(browser, server.url, origins, width=width, dark=dark, **options) as page:
+        yield page
 
 
 def open_form(page: Page) -> None:

@@ -1,6 +1,7 @@
 """Tokens: scopes, tenants, files of tokens."""
 
 import json
+import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from hashlib import sha256
@@ -11,7 +12,7 @@ import httpx
 import pytest
 
 from apass.errors import InputError
-from apass.service import Identity, Optimizer, ServiceMetrics, Token, Tokens, TokenScope, new_token
+from apass.service import Identity, Optimizer, Token, Tokens, TokenScope, new_token
 from apass.service.http.openapi import describe_api
 from tests.helpers.http_servers import served
 from tests.helpers.rows import row
@@ -30,7 +31,6 @@ TOKENS = Tokens([ALICE_TOKEN, BOB_TOKEN, READER_TOKEN, WRITER_TOKEN, MONITOR_TOK
 
 
 def bearer(secret: str) -> dict[str, str]:
-    """Return the header with a token."""
     return {"authorization": f"Bearer {secret}"}
 
 
@@ -64,13 +64,9 @@ async def test_request_without_valid_token_is_refused() -> None:
                 for path in ("/v1/jobs", "/v1/status", "/metrics", f"/v1/jobs/{'0' * 32}/events"):
                     answer = await client.get(path, headers=headers)
                     assert (answer.status_code, answer.headers["www-authenticate"]) == (401, challenge)
-                for path in ("/healthz", "/readyz", "/v1/openapi.json"):
-                    assert (await client.get(path)).status_code == 200
-
-
-@pytest.mark.network
-async def test_scheme_of_a_token_ignores_case() -> None:
-    async with served(Optimizer(), auth=TOKENS) as client:
+        for path in ("/healthz", "/readyz", "/v1/openapi.json"):
+            assert (await client.get(path)).status_code == 200
+        # The case of the scheme does not matter.
         assert (await client.get("/v1/jobs", headers={"authorization": f"bearer  {ALICE}"})).status_code == 200
 
 
@@ -95,6 +91,10 @@ async def test_answers_have_only_what_scope_permits() -> None:
         job = (await client.get(alice, headers=bearer(ALICE))).json()
         result = await client.get(f"{alice}/result", headers=bearer(ALICE))
         computed = [job["result"]["digest"], result.content.decode("latin-1")]
+        refused = await client.get("/v1/jobs", headers=bearer(MONITOR))
+        assert "has the scopes metrics" in refused.json()["detail"]
+        status = (await client.get("/v1/status", headers=bearer(WRITER))).json()
+        assert (status["scopes"], status["jobs"]) == (["submit"], {})
         for scope, secret in secrets.items():
             for method, path in sorted(routes, reverse=True):  # the deletion comes last
                 for accept in ("*/*", "application/octet-stream"):
@@ -108,28 +108,14 @@ async def test_answers_have_only_what_scope_permits() -> None:
                             content=IDENTITY if path == "/v1/jobs" else None,
                         ) as answer:
                             # A stream of events has no end.
-                            text = (
-                                ""
-                                if answer.is_success and path == "/v1/events"
-                                else (await answer.aread()).decode("latin-1")
-                            )
+                            is_endless = answer.is_success and path == "/v1/events"
+                            text = "" if is_endless else (await answer.aread()).decode("latin-1")
                         is_permitted = (method, path) in permitted[scope] | for_all
                         if scope == "submit" and method == "POST" and accept != "*/*":
                             is_permitted = False
                         assert (answer.status_code != 403) == is_permitted, text
                         if scope != "read":
                             assert [value for value in computed if value in text] == []
-
-
-@pytest.mark.network
-async def test_scope_metrics_reads_metrics_only() -> None:
-    async with served(Optimizer(observers=[ServiceMetrics()]), auth=TOKENS) as client:
-        metrics = await client.get("/metrics", headers=bearer(MONITOR))
-        assert (metrics.status_code, "apass_jobs" in metrics.text) == (200, True)
-        refused = await client.get("/v1/jobs", headers=bearer(MONITOR))
-        assert (refused.status_code, "has the scopes metrics" in refused.json()["detail"]) == (403, True)
-        status = (await client.get("/v1/status", headers=bearer(WRITER))).json()
-        assert (status["scopes"], status["jobs"]) == (["submit"], {})
 
 
 @pytest.mark.network
@@ -149,8 +135,8 @@ async def test_job_of_another_tenant_does_not_exist() -> None:
 
 
 @pytest.mark.network
-async def test_list_has_the_jobs_of_the_tenant() -> None:
-    async with jobs_of_two_tenants() as (client, _, __):
+async def test_tenants_have_their_own_jobs() -> None:
+    async with jobs_of_two_tenants() as (client, alice, _):
 
         async def tenants(secret: str, **params: str) -> list[str]:
             answer = await client.get("/v1/jobs", headers=bearer(secret), params=params)
@@ -165,28 +151,14 @@ async def test_list_has_the_jobs_of_the_tenant() -> None:
         assert (counts["jobs"], counts["server"], counts["scopes"]) == ({"done": 1}, None, ["read", "submit"])
         all_counts = (await client.get("/v1/status", headers=bearer(ADMIN))).json()
         assert (all_counts["jobs"], all_counts["server"]["queued"]) == ({"done": 2}, 0)
-
-
-@pytest.mark.network
-async def test_idempotency_keys_belong_to_a_tenant() -> None:
-    async with served(Optimizer({"default": "onnx.IdentityElimination"}), auth=TOKENS) as client:
-        jobs = [
-            (
-                await client.post(
-                    "/v1/jobs",
-                    params={"suffix": "onnx"},
-                    content=RELU,
-                    headers={**bearer(secret), "idempotency-key": "one"},
-                )
-            ).json()
-            for secret in (ALICE, BOB)
-        ]
-        assert ([job["tenant"] for job in jobs], jobs[0]["id"] != jobs[1]["id"]) == (["alice", "bob"], True)
-
-
-@pytest.mark.network
-async def test_admin_retries_for_the_tenant() -> None:
-    async with jobs_of_two_tenants() as (client, alice, _):
+        # An idempotency key belongs to a tenant, and an administrator retries for the tenant.
+        ids: set[str] = set()
+        for secret, tenant in ((ALICE, "alice"), (BOB, "bob")):
+            headers = {**bearer(secret), "idempotency-key": "one"}
+            job = (await client.post("/v1/jobs", params={"suffix": "onnx"}, content=RELU, headers=headers)).json()
+            assert job["tenant"] == tenant
+            ids.add(job["id"])
+        assert len(ids) == 2
         again = (await client.post(f"{alice}/retry", headers=bearer(ADMIN))).json()
         assert (again["tenant"], again["reused"]) == ("alice", True)
         assert (await client.delete(f"{alice}?remove=true", headers=bearer(ADMIN))).status_code == 204
@@ -217,9 +189,6 @@ def test_new_secrets_differ_and_are_not_kept() -> None:
     assert token.digest == sha256(secret.encode()).hexdigest()
     assert secret not in repr(token)
     assert Tokens([token]).find(secret) == Identity("alice", frozenset({TokenScope.SUBMIT}))
-
-
-def test_short_secret_is_refused() -> None:
     with pytest.raises(ValueError, match="a secret must have at least 32 characters, got 8"):
         Token.of("password", "alice")
 
@@ -231,11 +200,7 @@ def test_tokens_are_read_from_a_file(tmp_path: Path) -> None:
     tokens = Tokens.read(path)
     assert (len(tokens), tokens.find(ALICE)) == (2, TOKENS.find(ALICE))
     assert tokens.find(BOB) is None
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+    rows = [
         ("junk", "line 1: JSONDecodeError"),
         ("{}", "line 1: KeyError: 'sha256'; expected sha256, tenant and scopes"),
         ('{"sha256": "ab", "tenant": "a", "scopes": ["read"]}', "must be a SHA-256"),
@@ -243,16 +208,10 @@ def test_tokens_are_read_from_a_file(tmp_path: Path) -> None:
         ('{"sha256": "' + "a" * 64 + '", "tenant": "a\\n", "scopes": ["read"]}', "must be a name"),
         ('{"sha256": "' + "a" * 64 + '", "tenant": "a", "scopes": []}', "must be a list"),
         ('{"sha256": "' + "a" * 64 + '", "tenant": "a", "scopes": ["all"]}', "'all' is not a valid TokenScope"),
-    ],
-)
-def test_invalid_file_of_tokens_is_an_error(text: str, message: str, tmp_path: Path) -> None:
-    path = tmp_path / "tokens"
-    path.write_text(text)
-    with pytest.raises(InputError) as caught:
-        Tokens.read(path)
-    assert message in str(caught.value)
-
-
-def test_missing_file_of_tokens_is_an_error(tmp_path: Path) -> None:
+    ]
+    for text, message in rows:
+        path.write_text(text)
+        with row(text), pytest.raises(InputError, match=re.escape(message)):
+            Tokens.read(path)
     with pytest.raises(InputError, match="cannot read the tokens"):
         Tokens.read(tmp_path / "missing")

@@ -20,35 +20,29 @@ LARGE = Random(0).randbytes(2_500_000)
 
 
 @asynccontextmanager
-async def model_path(model: bytes = LARGE) -> AsyncGenerator[tuple[httpx.AsyncClient, str]]:
+async def model_path() -> AsyncGenerator[tuple[httpx.AsyncClient, str]]:
     """Serve an optimizer with one job; yield a client, and the path of its model."""
     async with served(Optimizer({"default": "onnx.IdentityElimination"})) as client:
-        job = (await client.post("/v1/jobs", params={"name": "net.onnx", "wait": 30}, content=model)).json()
+        job = (await client.post("/v1/jobs", params={"name": "net.onnx", "wait": 30}, content=LARGE)).json()
         yield client, job["links"]["model"]
 
 
-async def test_content_is_streamed_with_its_length() -> None:
-    async with model_path() as (client, path):
-        answer = await client.get(path)
-        assert (answer.content, answer.headers["content-length"]) == (LARGE, str(len(LARGE)))
-        assert answer.headers["cache-control"] == "no-store"
-
-
-async def test_head_has_the_headers_of_get() -> None:
+async def test_content_has_a_length_and_a_tag() -> None:
     async with model_path() as (client, path):
         whole, head = await client.get(path), await client.head(path)
+        assert (whole.content, whole.headers["content-length"]) == (LARGE, str(len(LARGE)))
+        assert whole.headers["cache-control"] == "no-store"
         same = ("etag", "content-length", "content-type", "content-disposition", "accept-ranges")
         assert {name: head.headers[name] for name in same} == {name: whole.headers[name] for name in same}
         assert head.content == b""
-
-
-async def test_known_tag_needs_no_content() -> None:
-    async with model_path() as (client, path):
-        tag = (await client.head(path)).headers["etag"]
+        tag = head.headers["etag"]
         for known in (tag, f"W/{tag}", f'"other", {tag}', "*"):
             answer = await client.get(path, headers={"if-none-match": known})
             assert (answer.status_code, answer.content, answer.headers["etag"]) == (304, b"", tag)
         assert (await client.get(path, headers={"if-none-match": '"other"'})).status_code == 200
+        # A range of another version would be a mixture.
+        assert (await client.get(path, headers={"range": "bytes=0-1", "if-range": tag})).status_code == 206
+        assert (await client.get(path, headers={"range": "bytes=0-1", "if-range": '"x"'})).status_code == 200
 
 
 async def test_range_of_content_is_returned() -> None:
@@ -68,10 +62,6 @@ async def test_range_of_content_is_returned() -> None:
                 assert (answer.status_code, answer.content) == (206, LARGE[first:end])
                 assert answer.headers["content-range"] == f"bytes {first}-{end - 1}/2500000"
                 assert answer.headers["content-length"] == str(end - first)
-
-
-async def test_range_out_of_bounds_is_refused() -> None:
-    async with model_path() as (client, path):
         for header in ("bytes=2500000-", "bytes=-0"):
             with row(header):
                 answer = await client.get(path, headers={"range": header})
@@ -81,21 +71,11 @@ async def test_range_out_of_bounds_is_refused() -> None:
                 assert problem["detail"] == f"net.onnx has 2,500,000 bytes, and none in the range {header!r}"
                 assert problem["job"] in path
                 assert (await client.head(path, headers={"range": header})).status_code == 416
-
-
-async def test_malformed_range_is_ignored() -> None:
-    async with model_path() as (client, path):
+        # A malformed one is ignored.
         for header in ("bytes=", "bytes=-", "bytes=5-2", "bytes=0-1,5-6", "lines=1-2", "bytes=a-b"):
             with row(header):
                 answer = await client.get(path, headers={"range": header})
                 assert (answer.status_code, answer.content) == (200, LARGE)
-
-
-async def test_range_of_another_version_gets_all() -> None:
-    async with model_path() as (client, path):
-        tag = (await client.head(path)).headers["etag"]
-        assert (await client.get(path, headers={"range": "bytes=0-1", "if-range": tag})).status_code == 206
-        assert (await client.get(path, headers={"range": "bytes=0-1", "if-range": '"x"'})).status_code == 200
 
 
 class ForgetfulStore(MemoryJobStore):
@@ -104,7 +84,6 @@ class ForgetfulStore(MemoryJobStore):
     has_forgotten = False
 
     async def read(self, digest: str, index: int) -> bytes:
-        """Return a chunk of a blob."""
         if self.has_forgotten:
             raise KeyError(digest)
         return await super().read(digest, index)
@@ -121,9 +100,8 @@ async def test_expired_content_is_a_conflict() -> None:
         assert (await client.post(f"{job['links']['self']}/retry")).status_code == 409
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "expected"),
-    [
+def test_file_has_the_suffix_of_its_kind() -> None:
+    rows = [
         ("net.onnx", ".mlir", "net.mlir"),
         ("net.v2", ".onnx", "net.v2.onnx"),
         ("/a/b.onnx", ".onnx", "b.onnx"),
@@ -131,7 +109,6 @@ async def test_expired_content_is_a_conflict() -> None:
         ("", ".onnx", "model.onnx"),
         ("a\nb.onnx", ".onnx", "a\\nb.onnx"),
         ("net", "builtins:dict", "net"),
-    ],
-)
-async def test_file_has_the_suffix_of_its_kind(name: str, kind: str, expected: str) -> None:
-    assert file_name(name, kind) == expected
+    ]
+    for name, kind, expected in rows:
+        assert file_name(name, kind) == expected

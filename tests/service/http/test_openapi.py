@@ -1,18 +1,16 @@
 """The OpenAPI description and its examples."""
 
-import json
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
 import pytest
 
-from apass.service import Limits, Optimizer, ServiceMetrics, create_app
+from apass.service import Limits, Optimizer, ServiceMetrics
 from apass.service.http.openapi import describe_api
-from tests.helpers.http_servers import client_of, served, validate
+from tests.helpers.http_servers import served, validate
 from tests.helpers.repository import ROOT
 from tests.helpers.rows import row
-from tests.helpers.servers import http_server
 from tests.service.http.models import IDENTITY
 
 API = describe_api()
@@ -75,13 +73,6 @@ async def test_unknown_parameter_is_refused_everywhere() -> None:
                 has_query = any(item["in"] == "query" for item in operation["parameters"])
                 expected = "parameters are " if has_query else "this path has none"
                 assert answer.json()["detail"].startswith(f"there is no parameter 'bogus'; {expected}"), (method, path)
-
-
-@pytest.mark.anyio
-@pytest.mark.network
-async def test_description_is_served() -> None:
-    async with http_server(create_app(Optimizer())) as address, client_of(address) as client:
-        assert (await client.get("/v1/openapi.json")).json() == json.loads(json.dumps(describe_api()))
 
 
 def test_reference_page_lists_all_paths() -> None:

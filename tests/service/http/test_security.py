@@ -38,23 +38,19 @@ async def asked_by(
         yield http
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "127.8.9.10", "::1", "::ffff:127.0.0.1", "::1%lo"])
-async def test_this_machine_needs_no_token(address: str) -> None:
-    async with asked_by((address, 1)) as client:
-        assert (await client.get("/v1/jobs")).status_code == 200
-
-
-@pytest.mark.parametrize("address", ["192.0.2.7", "2001:db8::1", "::ffff:192.0.2.7", "0.0.0.0", "localhost", ""])
-async def test_other_machines_need_authentication(address: str) -> None:
-    async with asked_by((address, 1)) as client:
-        answer = await client.get("/v1/jobs")
-        assert (answer.status_code, answer.json()["type"]) == (403, "urn:apass:ForbiddenError")
-        assert "start it with tokens" in answer.json()["detail"]
-        for path in ("/healthz", "/readyz"):
-            assert (await client.get(path)).status_code == 200
-
-
-async def test_other_machines_are_allowed_on_demand() -> None:
+async def test_only_this_machine_needs_no_token() -> None:
+    for address in ("127.0.0.1", "127.8.9.10", "::1", "::ffff:127.0.0.1", "::1%lo"):
+        async with asked_by((address, 1)) as client:
+            with row(address):
+                assert (await client.get("/v1/jobs")).status_code == 200
+    for address in ("192.0.2.7", "2001:db8::1", "::ffff:192.0.2.7", "0.0.0.0", "localhost", ""):
+        async with asked_by((address, 1)) as client:
+            with row(address):
+                answer = await client.get("/v1/jobs")
+                assert (answer.status_code, answer.json()["type"]) == (403, "urn:apass:ForbiddenError")
+                assert "start it with tokens" in answer.json()["detail"]
+                for path in ("/healthz", "/readyz"):
+                    assert (await client.get(path)).status_code == 200
     async with asked_by(REMOTE, base_url="http://build-server:8000", allow_remote=True) as client:
         assert (await client.get("/v1/jobs")).status_code == 200
 
@@ -64,39 +60,25 @@ async def test_unix_socket_is_local() -> None:
     app = create_app(optimizer)
     statuses: list[int] = []
 
-    async def send(message: Any) -> None:
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Message) -> None:
         if message["type"] == "http.response.start":
             statuses.append(message["status"])
 
+    scope: Scope = {"type": "http", "method": "GET", "path": "/v1/jobs", "query_string": b"", "client": None}
     async with optimizer:
         for server in (("/run/apass.sock", None), ("10.0.0.1", 8000), None):
-            scope = {
-                "type": "http",
-                "method": "GET",
-                "path": "/v1/jobs",
-                "query_string": b"",
-                "headers": [(b"host", b"localhost")],
-                "client": None,
-                "server": server,
-            }
-            await app(scope, no_message, send)
+            await app({**scope, "headers": [(b"host", b"localhost")], "server": server}, receive, send)
     assert statuses == [200, 403, 403]
 
 
-async def no_message() -> Any:
-    """Return the end of a body."""
-    return {"type": "http.request", "body": b"", "more_body": False}
-
-
-async def test_names_of_this_machine_are_accepted() -> None:
+async def test_only_names_of_this_machine_are_accepted() -> None:
     async with asked_by(LOCAL) as client:
         for host in ("localhost", "LOCALHOST:8000", "apass.localhost:1", "127.0.0.1:8000", "[::1]:8000", "[::1]"):
             with row(host):
                 assert (await client.get("/v1/jobs", headers={"host": host})).status_code == 200
-
-
-async def test_other_hosts_are_refused() -> None:
-    async with asked_by(LOCAL) as client:
         for host in ("evil.example", "localhost.evil.example", "192.0.2.7:8000", "", "[::1", "a@localhost"):
             with row(host):
                 answer = await client.get("/v1/jobs", headers={"host": host})
@@ -114,7 +96,7 @@ async def test_hosts_of_the_server_can_be_listed() -> None:
 
 
 async def test_other_sites_cannot_change_anything() -> None:
-    rows = [
+    rows: list[dict[str, str]] = [
         {"origin": "https://evil.example"},
         {"origin": "http://localhost:1234"},
         {"origin": "null"},
@@ -131,16 +113,9 @@ async def test_other_sites_cannot_change_anything() -> None:
                     answer = await client.request(method, path, headers=headers, content=IDENTITY)
                     assert (answer.status_code, "another web site" in answer.json()["detail"]) == (403, True)
         assert (await client.get("/v1/jobs")).json()["jobs"] == []
-
-
-async def test_own_page_can_submit() -> None:
-    async with asked_by(LOCAL) as client:
+        # The server's own page may, and so may a client with a token.
         for headers in ({"origin": "http://localhost", "sec-fetch-site": "same-origin"}, {"sec-fetch-site": "none"}):
-            answer = await client.post("/v1/jobs?suffix=onnx", headers=headers, content=IDENTITY)
-            assert answer.status_code == 202
-
-
-async def test_token_allows_other_origins() -> None:
+            assert (await client.post(requests[0][1], headers=headers, content=IDENTITY)).status_code == 202
     secret, token = new_token("alice")
     async with asked_by(REMOTE, auth=Tokens([token])) as client:
         headers = {"authorization": f"Bearer {secret}", "origin": "https://tool.example"}
@@ -162,9 +137,7 @@ async def test_proxy_names_the_client() -> None:
             with row(forwarded):
                 headers = {} if forwarded is None else {"x-forwarded-for": forwarded}
                 assert (await client.get("/v1/jobs", headers=headers)).status_code == status
-
-
-async def test_forwarded_headers_are_ignored_without_a_proxy() -> None:
+    # Without a proxy, such headers are ignored.
     async with asked_by(REMOTE) as client:
         headers = {"x-forwarded-for": "127.0.0.1", "x-forwarded-host": "localhost"}
         assert (await client.get("/v1/jobs", headers=headers)).status_code == 403
@@ -209,12 +182,9 @@ async def test_all_answers_have_security_headers() -> None:
                 for client in (local, remote):
                     answer = await client.request(method, path)
                     assert {name: answer.headers[name] for name in SECURE} == SECURE
-
-
-async def test_report_cannot_use_the_service() -> None:
-    async with asked_by(LOCAL) as client:
-        job = (await client.post("/v1/jobs?suffix=onnx&wait=30", content=IDENTITY)).json()
-        report = await client.get(job["links"]["report"])
+        job = (await local.post("/v1/jobs?suffix=onnx&wait=30", content=IDENTITY)).json()
+        # A report cannot use the service.
+        report = await local.get(job["links"]["report"])
         policy = report.headers["content-security-policy"]
         assert policy.startswith("sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'")
         assert "allow-same-origin" not in policy
@@ -230,17 +200,14 @@ async def test_many_requests_begin_few_at_once() -> None:
         if begun.total() == 100:
             ended.set()
 
-    async def receive() -> Message:
-        raise AssertionError("the application reads nothing")
-
-    async def send(message: Message) -> None:
-        raise AssertionError("the application sends nothing")
+    async def unused(*_: object) -> Any:
+        raise AssertionError("the application reads and sends nothing")
 
     guard = Guard(app, auth=None, allow_remote=True, hosts=(), behind_proxy=False)
     scope: Scope = {"type": "http", "method": "GET", "path": "/", "headers": [], "client": ("127.0.0.1", 1)}
     async with anyio.create_task_group() as group:
         for _ in range(100):
-            group.start_soon(guard, scope, receive, send)
+            group.start_soon(guard, scope, unused, unused)
         while not ended.is_set():
             iteration += 1
             await checkpoint()
