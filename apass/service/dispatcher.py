@@ -21,7 +21,7 @@ from apass.service.job_store import JobChange, JobStore, read_blob, write_blob
 from apass.service.jobs import JobFailure, JobRecord, JobState
 from apass.service.limits import Limits
 from apass.service.live_job import LiveJob
-from apass.service.memory import MemoryBudget
+from apass.service.memory import MemoryBudget, NeedsMemory
 from apass.service.runners import JobRunner
 from apass.service.store_health import StoreHealth
 from apass.service.work import INLINE, SMALL, Work, WorkResult, describe_failure, remove_files
@@ -48,7 +48,7 @@ FIRST_GUESS: Final = 0.5
 
 
 @dataclass(slots=True, eq=False)
-class _Computation:
+class _Computation(NeedsMemory):
     """One or more equal jobs of a tenant, which are computed once.
 
     It is in the queue, among the retries, or in a batch.
@@ -62,10 +62,6 @@ class _Computation:
     """The model, if it is kept in memory."""
     priority: int
     """The greatest priority of the jobs."""
-    kind: tuple[str, ...]
-    """The pipeline and the formats."""
-    size: int
-    """Bytes of the model."""
     number: int = -1
     """Its number in the queue."""
     lost: int = 0
@@ -190,7 +186,7 @@ class Dispatcher:
         self._cached += len(cached or b"")
         kind = (record.pipeline, record.kind, record.result_kind)
         item = _Computation(
-            record.tenant, record.key, {record.id: live}, cached, record.priority, kind, record.model_size
+            kind, record.model_size, record.tenant, record.key, {record.id: live}, cached, record.priority
         )
         self._by_key[record.tenant, record.key] = item
         self._of_job[record.id] = item

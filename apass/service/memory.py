@@ -2,9 +2,10 @@
 
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Final, Protocol
+from dataclasses import dataclass
+from typing import Any, Final
 
-__all__ = ["MemoryBudget"]
+__all__ = ["MemoryBudget", "NeedsMemory"]
 
 LEAST: Final = 2**22
 """Bytes that any job is expected to need."""
@@ -22,20 +23,14 @@ KEPT: Final = 1_000
 """Kinds of jobs whose peaks are kept."""
 
 
-class NeedsMemory(Protocol):
+@dataclass(slots=True, eq=False)
+class NeedsMemory:
     """A job that waits or runs."""
 
-    # It is a Protocol because the dispatcher alone has such jobs.
-
-    @property
-    def kind(self) -> Hashable:
-        """What jobs of similar needs have in common: the pipeline and the format."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Bytes of the model."""
-        ...
+    kind: Any
+    """What jobs of similar needs have in common: the pipeline and the formats. It is hashable."""
+    size: int
+    """Bytes of the model."""
 
 
 class MemoryBudget:

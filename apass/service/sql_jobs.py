@@ -63,19 +63,16 @@ _GROUP_BYTES: Final = 4 * LARGE
 _JOB_BYTES: Final = 16 << 10
 """Bytes of a job without its model and its result: the record, the events and the report."""
 
-_UNFINISHED: Final = select(JOBS.c.id, JOBS.c.record).where(text(IS_UNFINISHED)).order_by(JOBS.c.id)
-_DAMAGED: Final = select(JOBS.c.id, JOBS.c.record).where(JOBS.c.state.not_in(list(map(str, JobState))))
-_FIND: Final = select(JOBS.c.id, JOBS.c.record).where(JOBS.c.id == bindparam("job"))
+_RECORDS: Final = select(JOBS.c.id, JOBS.c.record)
+_UNFINISHED: Final = _RECORDS.where(text(IS_UNFINISHED)).order_by(JOBS.c.id)
+_DAMAGED: Final = _RECORDS.where(JOBS.c.state.not_in(list(map(str, JobState))))
+_FIND: Final = _RECORDS.where(JOBS.c.id == bindparam("job"))
+_OF_OWNER: Final = _RECORDS.where(JOBS.c.tenant == bindparam("owner"))
 _FIND_DONE: Final = (
-    select(JOBS.c.id, JOBS.c.record)
-    .where(JOBS.c.tenant == bindparam("owner"), JOBS.c.key == bindparam("wanted"), text(IS_DONE))
-    .order_by(JOBS.c.id.desc())
-    .limit(1)
+    _OF_OWNER.where(JOBS.c.key == bindparam("wanted"), text(IS_DONE)).order_by(JOBS.c.id.desc()).limit(1)
 )
-_FIND_REQUEST: Final = select(JOBS.c.id, JOBS.c.record).where(
-    JOBS.c.tenant == bindparam("owner"),
-    JOBS.c.idempotency_key == bindparam("wanted"),
-    text("idempotency_key IS NOT NULL"),
+_FIND_REQUEST: Final = _OF_OWNER.where(
+    JOBS.c.idempotency_key == bindparam("wanted"), text("idempotency_key IS NOT NULL")
 )
 _EVENTS: Final = (
     select(EVENTS.c.data)
@@ -471,7 +468,7 @@ class SqlJobStore:
         return None if row is None else parse_record(row.id, row.record, self._database.label)
 
     def _list(self, query: JobQuery, connection: Connection) -> JobPage:
-        statement = select(JOBS.c.id, JOBS.c.record).order_by(JOBS.c.id.desc()).limit(query.limit + 1)
+        statement = _RECORDS.order_by(JOBS.c.id.desc()).limit(query.limit + 1)
         if query.tenant is not None:
             statement = statement.where(JOBS.c.tenant == query.tenant)
         if query.before is not None:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apass.service.memory import LEAST, MemoryBudget
+from apass.service.memory import LEAST, MemoryBudget, NeedsMemory
 
 MIB = 2**20
 
 
 @dataclass(eq=False)
-class Job:
+class Job(NeedsMemory):
     """A job that is expected to need as many MiB as its budget knows."""
 
     kind: str

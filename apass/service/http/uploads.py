@@ -218,9 +218,7 @@ async def _append(file: IO[bytes], data: bytearray) -> None:
         file.write(data)
         file.flush()
 
-    # A thread cannot be cancelled: the file must not be removed before it has ended.
-    with anyio.CancelScope(shield=True):
-        await run_sync(write)
+    await run_sync(write)
 
 
 def _close(file: IO[bytes]) -> None:
