@@ -1,21 +1,21 @@
 """Server-sent events: order, resumption, heartbeats, lost and slow clients."""
 
-import json
 import socket
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 import httpx
 import pytest
 from anyio.abc import SocketAttribute
+from httpx_sse import ServerSentEvent
 
 import apass
 from apass.service import Limits, Optimizer
+from apass.service.connection import Connection, Parts
 from apass.service.http import events as events_module
-from tests.helpers.http_servers import RawClient, raw_client, served, until, validate_event
+from tests.helpers.http_servers import raw_client, served, until, validate_event
 from tests.helpers.rows import row
 from tests.service.http.models import IDENTITY, RELU, Gate, Params, named
 
@@ -24,74 +24,51 @@ pytestmark = [pytest.mark.anyio, pytest.mark.network]
 SUBMIT: Params = {"suffix": "onnx"}
 
 
-@dataclass(frozen=True)
-class ServerEvent:
+class ServerEvent(NamedTuple):
     """A server-sent event."""
 
-    id: str | None
+    id: str
     kind: str
     data: dict[str, Any]
 
 
-class EventReader:
-    """Reads a stream of events from a connection.
-
-    Parameters:
-        raw: the connection.
-
-    """
-
-    def __init__(self, raw: RawClient) -> None:
-        self._raw = raw
-
-    async def next(self) -> ServerEvent | None:
-        """Return the next event; None at the end."""
-        fields: dict[str, str] = {}
-        while (line := await self._raw.line()) is not None:
-            if line.startswith(":"):
-                continue
-            if line:
-                name, _, value = line.partition(": ")
-                fields[name] = value
-            elif "data" in fields:
-                event = ServerEvent(fields.get("id"), fields["event"], json.loads(fields["data"]))
-                validate_event(event.data)
-                assert event.data["kind"] == event.kind
-                return event
-            else:
-                assert fields.pop("retry", "2000") == "2000"
-        return None
-
-    async def heartbeat(self) -> str | None:
-        """Return the next line that is not empty."""
-        while (line := await self._raw.line()) == "":
-            pass
-        return line
-
-    async def rest(self) -> list[ServerEvent]:
-        """Return all events until the end."""
-        events: list[ServerEvent] = []
-        while (event := await self.next()) is not None:
-            events.append(event)
-        return events
+EventParts = Parts[ServerSentEvent]
 
 
 @asynccontextmanager
-async def event_stream(client: httpx.AsyncClient, path: str, **headers: str) -> AsyncGenerator[EventReader]:
+async def event_stream(client: httpx.AsyncClient, path: str, **headers: str) -> AsyncGenerator[EventParts]:
     """Open a stream of events, and leave it at the end of the block."""
-    async with raw_client(client) as raw:
-        # An answer in HTTP/1.0 has no chunks, and ends with the connection.
-        lines = "".join(f"{name.replace('_', '-')}: {value}\n" for name, value in headers.items())
-        await raw.send(f"GET {path} HTTP/1.0\nHost: localhost\n{lines}")
-        status, answered, _ = await raw.answer()
-        assert (status, answered["content-type"]) == (200, "text/event-stream; charset=utf-8")
-        yield EventReader(raw)
+    async with client.stream(
+        "GET", path, headers={name.replace("_", "-"): headers[name] for name in headers}
+    ) as answer:
+        assert (answer.status_code, answer.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+        async with Connection("http://localhost", None, 1.0, 1.0, None).events_in(answer) as parts:
+            yield parts
+
+
+async def next_event(parts: EventParts) -> ServerEvent | None:
+    """Return the next event; None at the end."""
+    async for event in parts:
+        if event.data:
+            data = event.json()
+            validate_event(data)
+            assert data["kind"] == event.event
+            return ServerEvent(event.id, event.event, data)
+        assert event.retry in (None, 2000)
+    return None
+
+
+async def rest(parts: EventParts) -> list[ServerEvent]:
+    """Return all events until the end."""
+    events: list[ServerEvent] = []
+    while (event := await next_event(parts)) is not None:
+        events.append(event)
+    return events
 
 
 async def read_events(client: httpx.AsyncClient, path: str, **headers: str) -> list[ServerEvent]:
-    """Return all events of a stream that ends."""
     async with event_stream(client, path, **headers) as stream:
-        return await stream.rest()
+        return await rest(stream)
 
 
 def states(events: Sequence[ServerEvent]) -> list[str]:
@@ -113,7 +90,7 @@ async def test_stream_has_all_events_and_ends() -> None:
         assert states(events) == ["queued", "running", "done"]
         kinds = [event.kind for event in events]
         assert (kinds[2], kinds[-2], set(kinds)) == ("started", "finished", {"state", "started", "remark", "finished"})
-        ids = [int(event.id or 0) for event in events]
+        ids = [int(event.id) for event in events]
         assert ids == sorted(set(ids)) == [event.data["id"] for event in events]
         head = await client.head(path)
         assert (head.status_code, head.headers["cache-control"]) == (200, "no-store")
@@ -126,7 +103,7 @@ async def test_stream_is_resumed_after_an_event() -> None:
             last = events[index].id
             assert await read_events(client, f"{path}?after={last}") == events[index + 1 :]
             # A browser repeats the first query, and adds the header.
-            assert await read_events(client, f"{path}?after=0", last_event_id=str(last)) == events[index + 1 :]
+            assert await read_events(client, f"{path}?after=0", last_event_id=last) == events[index + 1 :]
         # It is not resumed forever.
         answer = await client.get(path, headers={"last-event-id": str(events[-1].id)})
         assert (answer.status_code, answer.content) == (204, b"")
@@ -149,12 +126,13 @@ async def test_events_arrive_while_the_job_runs() -> None:
     async with served(optimizer, heartbeat=0.02) as client:
         job = (await client.post("/v1/jobs", params={**SUBMIT, "pipeline": "gate"}, content=RELU)).json()
         async with event_stream(client, job["links"]["events"]) as stream:
-            begin = [await stream.next() for _ in range(3)]
+            begin = [await next_event(stream) for _ in range(3)]
             assert [event.kind for event in begin if event] == ["state", "state", "started"]
             # The job waits in its pass, and the connection shows that it works.
-            assert await stream.heartbeat() == ": heartbeat"
+            sign = await anext(stream)
+            assert (sign.data, sign.retry) == ("", None)
             gate.opened.set()
-            assert states(await stream.rest()) == ["done"]
+            assert states(await rest(stream)) == ["done"]
 
 
 def noisy(count: int) -> apass.Pass[Any]:
@@ -218,16 +196,16 @@ async def test_all_jobs_are_in_one_stream() -> None:
     optimizer = Optimizer({"default": "onnx.IdentityElimination"})
     async with served(optimizer) as client, event_stream(client, "/v1/events") as stream:
         first = (await client.post("/v1/jobs", params={"name": "a.onnx"}, content=IDENTITY)).json()
-        seen = [event for _ in range(3) if (event := await stream.next()) is not None]
+        seen = [event for _ in range(3) if (event := await next_event(stream)) is not None]
         assert states(seen) == ["queued", "running", "done"]
         assert {(event.data["job"]["id"], event.data["job"]["name"]) for event in seen} == {(first["id"], "a.onnx")}
         # The result of an equal job is there at once.
         again = (await client.post("/v1/jobs", params={"name": "b.onnx"}, content=IDENTITY)).json()
-        seen = [event for _ in range(2) if (event := await stream.next()) is not None]
+        seen = [event for _ in range(2) if (event := await next_event(stream)) is not None]
         assert (states(seen), seen[0].data["job"]["id"]) == (["queued", "done"], again["id"])
         async with event_stream(client, "/v1/events?kinds=finished") as finished:
             await client.post("/v1/jobs", params={**SUBMIT, "wait": 30}, content=named("c"))
-            event = await finished.next()
+            event = await next_event(finished)
             assert event is not None
             assert (event.kind, event.data["pass"]) == ("finished", "onnx.IdentityElimination")
         answer = await client.get("/v1/events", params={"kinds": "state,queued"})

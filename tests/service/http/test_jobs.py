@@ -167,8 +167,8 @@ async def test_options_are_those_of_the_request() -> None:
         gate.opened.set()
 
 
-async def test_invalid_parameter_is_refused() -> None:
-    rows: list[tuple[Any, str]] = [
+async def test_invalid_request_is_refused() -> None:
+    submissions: list[tuple[Any, str]] = [
         ({}, "the kind of the model is unknown"),
         ({"suffix": "onx"}, "did you mean '.onnx'?"),
         ({**ONNX, "pipelin": "x"}, "there is no parameter 'pipelin'; did you mean 'pipeline'?"),
@@ -189,12 +189,28 @@ async def test_invalid_parameter_is_refused() -> None:
         ({**ONNX, "name": "a\x00b"}, "name must not contain a null character"),
         ([("suffix", "onnx"), ("suffix", "mlir")], "suffix is given several times"),
     ]
+    lists: list[tuple[Any, str]] = [
+        ({"limit": 201}, "limit must be `int` <= 200, got '201'"),
+        ({"limit": 0}, "limit must be `int` >= 1, got '0'"),
+        ({"state": "ended"}, "state must be one of queued, running, done, failed, cancelled, got"),
+        ({"before": "a\x00"}, "before must not contain a null character"),
+        ({"before": "zzz"}, "before must be `str` matching regex '^[0-9a-f]{32}$', got 'zzz'"),
+        ({"before": ""}, "before must be `str` matching regex"),
+        ({"sort": "name"}, "there is no parameter 'sort'"),
+    ]
     async with served(onnx_optimizer()) as client:
-        for params, message in rows:
-            with row(message):
-                answer = await client.post("/v1/jobs", params=params, content=RELU)
-                assert (answer.status_code, message in answer.json()["detail"]) == (422, True), answer.json()
+        for method, rows in (("POST", submissions), ("GET", lists)):
+            for params, message in rows:
+                with row(message):
+                    answer = await client.request(method, "/v1/jobs", params=params, content=RELU)
+                    assert (answer.status_code, message in answer.json()["detail"]) == (422, True), answer.json()
         assert (await client.get("/v1/jobs")).json() == {"jobs": [], "next": None}
+        missing = await client.get("/v2/jobs")
+        assert (missing.status_code, missing.json()["title"]) == (404, "not found")
+        wrong = await client.put("/v1/jobs", content=b"x")
+        assert (wrong.status_code, wrong.json()["title"]) == (405, "method not allowed")
+        assert set(wrong.headers["allow"].split(", ")) == {"GET", "HEAD", "POST"}
+        assert (await client.get("/v1/jobs/")).json() == {"jobs": [], "next": None}
 
 
 async def test_repeated_request_gets_the_first_job() -> None:
@@ -301,26 +317,3 @@ async def test_module_of_a_program_has_no_file() -> None:
         retried = await client.post(f"/v1/jobs/{job.id}/retry")
         assert (retried.status_code, "'builtins:dict'" in retried.json()["detail"]) == (422, True)
         assert json.loads((await client.get(f"/v1/jobs/{job.id}/model")).content) == {"f": 1}
-
-
-async def test_invalid_request_is_refused() -> None:
-    rows: list[tuple[dict[str, Any], str]] = [
-        ({"limit": 201}, "limit must be `int` <= 200, got '201'"),
-        ({"limit": 0}, "limit must be `int` >= 1, got '0'"),
-        ({"state": "ended"}, "state must be one of queued, running, done, failed, cancelled, got"),
-        ({"before": "a\x00"}, "before must not contain a null character"),
-        ({"before": "zzz"}, "before must be `str` matching regex '^[0-9a-f]{32}$', got 'zzz'"),
-        ({"before": ""}, "before must be `str` matching regex"),
-        ({"sort": "name"}, "there is no parameter 'sort'"),
-    ]
-    async with served(onnx_optimizer()) as client:
-        for params, message in rows:
-            with row(params):
-                answer = await client.get("/v1/jobs", params=params)
-                assert (answer.status_code, message in answer.json()["detail"]) == (422, True)
-        missing = await client.get("/v2/jobs")
-        assert (missing.status_code, missing.json()["title"]) == (404, "not found")
-        wrong = await client.put("/v1/jobs", content=b"x")
-        assert (wrong.status_code, wrong.json()["title"]) == (405, "method not allowed")
-        assert set(wrong.headers["allow"].split(", ")) == {"GET", "HEAD", "POST"}
-        assert (await client.get("/v1/jobs/")).json() == {"jobs": [], "next": None}
