@@ -341,14 +341,11 @@ class Connection(AsyncResource):
     ) -> httpx.Response:
         """Send a request once, and return its answer, whose body is not read yet.
 
+        The other parameters are those of `ask`.
+
         Parameters:
             stack: closes the answer.
-            method: the method.
-            path: the path below that of the server.
-            query: the parameters.
-            headers: further headers.
             body: the body.
-            silence: seconds for which the server may be silent in addition.
 
         Raises:
             TransientError: if the request may be repeated.

@@ -175,10 +175,41 @@ async def serve(
     """
     if backend_name() != "asyncio":
         raise ServiceError("this server needs asyncio; on trio, serve the application with hypercorn.trio.serve")
+    config = uvicorn.Config(
+        app,
+        loop="none",
+        http=_HttpProtocol,
+        ws="none",
+        lifespan="auto",
+        interface="asgi3",
+        log_config=None,
+        log_level=logging.WARNING,
+        access_log=False,
+        # The application trusts a proxy only if it is configured to.
+        proxy_headers=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        # Used for `asyncio.wait_for`, which takes a float, too.
+        timeout_graceful_shutdown=max(1, round(grace)),
+    )
+    server = _Uvicorn(config, task_status.started)
+
+    async def watch() -> None:
+        try:
+            await stop.wait()
+        finally:
+            server.should_exit = True
+
     try:
-        # If it stayed open here, the system would accept connections after the end of the server.
-        with sock:
-            await _serve_with_uvicorn(app, sock, stop, grace, task_status)
+        # If the socket stayed open here, the system would accept connections after the end of the server.
+        with sock, _without_cancellations(logging.getLogger("uvicorn.error")):
+            async with anyio.create_task_group() as group:
+                group.start_soon(watch)
+                # uvicorn leaves connections and tasks behind if it is cancelled.
+                with anyio.CancelScope(shield=True):
+                    await server.serve(sockets=[sock])
+                group.cancel_scope.cancel()
     except Exception as error:
         reason = innermost(error)
         if isinstance(reason, ServiceError):
@@ -247,44 +278,6 @@ class _HttpProtocol(H11Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-async def _serve_with_uvicorn(
-    app: AsgiApp, sock: socket.socket, stop: anyio.Event, grace: float, task_status: TaskStatus[None]
-) -> None:
-    config = uvicorn.Config(
-        app,
-        loop="none",
-        http=_HttpProtocol,
-        ws="none",
-        lifespan="auto",
-        interface="asgi3",
-        log_config=None,
-        log_level=logging.WARNING,
-        access_log=False,
-        # The application trusts a proxy only if it is configured to.
-        proxy_headers=False,
-        server_header=False,
-        backlog=BACKLOG,
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        # Used for `asyncio.wait_for`, which takes a float, too.
-        timeout_graceful_shutdown=max(1, round(grace)),
-    )
-    server = _Uvicorn(config, task_status.started)
-
-    async def watch() -> None:
-        try:
-            await stop.wait()
-        finally:
-            server.should_exit = True
-
-    with _without_cancellations(logging.getLogger("uvicorn.error")):
-        async with anyio.create_task_group() as group:
-            group.start_soon(watch)
-            # uvicorn leaves connections and tasks behind if it is cancelled.
-            with anyio.CancelScope(shield=True):
-                await server.serve(sockets=[sock])
-            group.cancel_scope.cancel()
 
 
 @contextmanager

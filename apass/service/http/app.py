@@ -1,36 +1,30 @@
 """`create_app`: the ASGI application of an `Optimizer`."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from msgspec import UNSET
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from apass.service.errors import OptimizerClosedError, ServiceError
+from apass.service.errors import ServiceError
 from apass.service.http.access_log import AccessLog
 from apass.service.http.auth import Authenticator
 from apass.service.http.openapi import HANDLERS
 from apass.service.http.operations import Handler, operations_of
 from apass.service.http.page import page_routes
-from apass.service.http.problems import problem_of, problem_of_bug, problem_of_http
+from apass.service.http.problems import problem_of_bug, problem_of_error, problem_of_http
 from apass.service.http.requests import Service
 from apass.service.http.security import Guard
 from apass.service.optimizer import Optimizer
 from apass.util.checks import check_methods, check_type, is_seconds
 
 __all__ = ["create_app"]
-
-NOT_OPEN: Final = (
-    "the optimizer is not open. A mounted application has no lifespan: the application that mounts "
-    "create_app(optimizer) must write `async with optimizer:` in its own lifespan"
-)
 
 
 def create_app(
@@ -87,8 +81,9 @@ def create_app(
     service = Service(optimizer, body_seconds, max_wait, heartbeat, upload_folder)
     handlers: dict[str, dict[str, Handler]] = {}
     for kind in HANDLERS:
-        for declared, _, handle in operations_of(kind(service)):
-            handlers.setdefault(declared.path, {})[declared.method] = handle
+        owner = kind(service)
+        for declared, method in operations_of(kind):
+            handlers.setdefault(declared.path, {})[declared.method] = partial(declared.handle, method, owner)
     app = Starlette(
         # One route for all methods of a path: a 405 answer lists them.
         routes=[
@@ -97,7 +92,7 @@ def create_app(
         ],
         lifespan=_lifespan(optimizer),
         exception_handlers={
-            ServiceError: _answer_error(optimizer),
+            ServiceError: problem_of_error,
             HTTPException: problem_of_http,
             Exception: problem_of_bug,
         },
@@ -136,13 +131,3 @@ def _lifespan(optimizer: Optimizer) -> Callable[[Starlette], Any]:
             yield
 
     return lifespan
-
-
-def _answer_error(optimizer: Optimizer) -> Callable[[Request, Exception], Awaitable[Response]]:
-    async def answer(request: Request, error: Exception) -> Response:
-        assert isinstance(error, ServiceError), "the handler is registered for these errors"
-        if isinstance(error, OptimizerClosedError) and not optimizer.is_open:
-            error = OptimizerClosedError(NOT_OPEN)
-        return problem_of(error, job=request.path_params.get("id", UNSET))
-
-    return answer

@@ -62,16 +62,12 @@ class JobSource:
         self._events = events
         self._last = after
         self._has_end = False
-        self._is_over = False
 
     async def read(self) -> bytes | None:
         """Return the next events; None at the end. A cancellation loses none."""
-        if self._is_over:
-            return None
         try:
             first = await anext(self._events)
         except StopAsyncIteration:
-            self._is_over = True
             return None if self._has_end else await self._end()
         return b"".join(map(self._encode, (first, *self._events.read_nowait(AT_ONCE - 1))))
 

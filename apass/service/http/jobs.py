@@ -75,6 +75,7 @@ class JobHandlers(Handlers):
         """Accept a job."""
         # An invalid request is refused before its body is read.
         _check_answer(request)
+        check_readable(self._optimizer)
         self._optimizer.check_open()
         async with read_upload(request, self._service) as upload:
             if upload.fields:

@@ -67,7 +67,7 @@ def _description() -> Mapping[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     kinds: set[type[Any]] = {api.Event, api.Problem}
     for owner in HANDLERS:
-        for declared, method, _ in operations_of(owner):
+        for declared, method in operations_of(owner):
             paths.setdefault(declared.path, {})[declared.method.lower()] = _described(declared, method)
             contents = chain(declared.answer, declared.body, *declared.more.values())
             kinds.update(kind for kind in contents if not isinstance(kind, str))

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -82,12 +81,9 @@ class Handlers:
         self._optimizer = service.optimizer
 
 
-def operations_of(owner: object) -> Iterator[tuple[Operation, Any, Handler]]:
-    """Iterate over the operations of an object or a class.
-
-    Each has its method, and the function that handles its requests.
-    """
-    for item in vars(owner if isinstance(owner, type) else type(owner)).values():
+def operations_of(kind: type[Handlers]) -> Iterator[tuple[Operation, Any]]:
+    """Iterate over the operations of a class, with their methods."""
+    for item in vars(kind).values():
         declared = getattr(item, "operation", None)
         if isinstance(declared, Operation):
-            yield declared, item, partial(declared.handle, item, owner)
+            yield declared, item

@@ -28,6 +28,7 @@ __all__ = [
     "UnsupportedMediaTypeError",
     "problem_of",
     "problem_of_bug",
+    "problem_of_error",
     "problem_of_http",
 ]
 
@@ -110,6 +111,12 @@ def problem_of(error: ServiceError, status: int | None = None, job: str | UnsetT
         retry_after=UNSET if pause is None else pause,
     )
     return _response(problem, headers)
+
+
+async def problem_of_error(request: Request, error: Exception) -> Response:
+    """Return the answer for an error of the service that a handler has raised."""
+    assert isinstance(error, ServiceError), "the handler is registered for these errors"
+    return problem_of(error, job=request.path_params.get("id", UNSET))
 
 
 async def problem_of_http(request: Request, error: Exception) -> Response:

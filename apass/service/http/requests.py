@@ -76,7 +76,10 @@ def require(request: Request, scope: TokenScope) -> Identity:
 def check_readable(optimizer: Optimizer) -> None:
     """Raise OptimizerClosedError unless the optimizer is open; it may drain."""
     if not optimizer.is_open:
-        raise OptimizerClosedError("the optimizer is not open")
+        raise OptimizerClosedError(
+            "the optimizer is not open. A mounted application has no lifespan: the application that mounts "
+            "create_app(optimizer) must write `async with optimizer:` in its own lifespan"
+        )
     optimizer.check_active()
 
 

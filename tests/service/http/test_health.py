@@ -18,9 +18,8 @@ from apass.service import (
     new_token,
 )
 from apass.service.http import health as health_module
-from tests.helpers.http_servers import client_of, served
+from tests.helpers.http_servers import served
 from tests.helpers.rows import row
-from tests.helpers.servers import http_server
 from tests.service.http.models import IDENTITY, RELU, Gate, Params
 from tests.service.job_stores import FaultyStore
 
@@ -168,15 +167,9 @@ def test_invalid_option_is_refused() -> None:
 
 
 async def test_two_applications_share_an_optimizer() -> None:
-    async with Optimizer({"default": "onnx.IdentityElimination"}) as optimizer:
-        secret, token = new_token("alice")
-        local, remote = create_app(optimizer), create_app(optimizer, auth=Tokens([token]))
-        async with (
-            http_server(local) as first,
-            http_server(remote) as second,
-            client_of(first) as one,
-            client_of(second) as two,
-        ):
-            headers = {"authorization": f"Bearer {secret}"}
-            job = (await two.post("/v1/jobs?suffix=onnx", content=RELU, headers=headers)).json()
-            assert (await one.get(job["links"]["self"])).json()["tenant"] == "alice"
+    secret, token = new_token("alice")
+    optimizer = Optimizer({"default": "onnx.IdentityElimination"})
+    async with optimizer, served(optimizer) as local, served(optimizer, auth=Tokens([token])) as remote:
+        headers = {"authorization": f"Bearer {secret}"}
+        job = (await remote.post("/v1/jobs?suffix=onnx", content=RELU, headers=headers)).json()
+        assert (await local.get(job["links"]["self"])).json()["tenant"] == "alice"
