@@ -5,8 +5,7 @@ from collections.abc import Collection, Sequence
 from types import TracebackType
 from typing import Final, Self
 
-import anyio
-
+from apass.concurrency.signal import Signal
 from apass.service.jobs import JobEvent, JobRecord
 
 __all__ = ["JobNews"]
@@ -32,7 +31,7 @@ class JobNews:
         self._kinds = kinds
         self._tenant = tenant
         self._waiting: deque[tuple[JobRecord, JobEvent]] = deque()
-        self._arrived = anyio.Event()
+        self._arrived = Signal()
         self._has_ended = False
 
     def __enter__(self) -> Self:
@@ -52,7 +51,7 @@ class JobNews:
             self._waiting.popleft()
             self.dropped += 1
         self._waiting.append((record, event))
-        self._arrived.set()
+        self._arrived.notify()
 
     def end(self) -> None:
         """Let the iteration end after the events that wait.
@@ -60,7 +59,7 @@ class JobNews:
         The optimizer has drained.
         """
         self._has_ended = True
-        self._arrived.set()
+        self._arrived.notify()
 
     def __aiter__(self) -> Self:
         return self
@@ -70,7 +69,6 @@ class JobNews:
         while not self._waiting:
             if self._has_ended:
                 raise StopAsyncIteration
-            self._arrived = anyio.Event()
             await self._arrived.wait()
         return self._waiting.popleft()
 

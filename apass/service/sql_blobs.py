@@ -188,10 +188,7 @@ def free_blobs(connection: Connection, digests: Collection[str]) -> None:
 def purge_chunks(connection: Connection, used: Collection[str]) -> bool:
     """Delete some chunks of no blob; return whether more may be left.
 
-    Parameters:
-        connection: the connection.
-        used: the bodies of uploads that are not over.
-
+    Those of the uploads `used`, which are not over, stay.
     """
     body = connection.scalar(select(UPLOADS.c.body).where(UPLOADS.c.body.not_in(used)).limit(1))
     if body is None:

@@ -188,7 +188,11 @@ def store_changes(connection: Connection, items: Sequence[Unit], label: str) -> 
     if changes:
         changes = _permitted(connection, changes, outcomes)
     candidates: list[Unit] = [*additions, *changes]
-    needed = {item: _needed(item) for item in candidates}
+    # The blobs that must exist already.
+    needed = {
+        item: {item.job.result_digest or "", item.job.report_digest or ""} - {"", item.job.model_digest, *item.blobs}
+        for item in candidates
+    }
     found = existing_blobs(connection, set[str]().union(*needed.values()))
     for item, digests in needed.items():
         if digests - found:
@@ -202,12 +206,6 @@ def store_changes(connection: Connection, items: Sequence[Unit], label: str) -> 
         store_blobs(connection, {digest: blobs[digest] for digest in missing})
     _write(connection, additions, changes)
     return [outcomes[item] for item in items]
-
-
-def _needed(item: Unit) -> set[str]:
-    """Return the blobs that must exist already."""
-    job = item.job
-    return {job.result_digest or "", job.report_digest or ""} - {"", job.model_digest, *item.blobs}
 
 
 def _permitted(connection: Connection, changes: Sequence[Change], outcomes: Outcomes) -> list[Change]:

@@ -437,20 +437,18 @@ class _SqliteFile:
 
     def has_full_disk(self) -> bool:
         """Return whether the disk has no room for the smallest file of SQLite."""
-        with suppress(OSError):
-            return shutil.disk_usage(self.path.parent).free < SHARED_BYTES
-        return False
+        return self._free() < SHARED_BYTES
 
     def room(self) -> float:
-        """Return how many bytes of the disk are free for jobs.
+        """Return how many bytes of the disk are free for jobs."""
+        free = self._free()
+        return free if self._reserve.exists() else free - min(RESERVE, free / 2)
 
-        They are infinite if the folder is missing, which the next statement reports.
-        """
+    def _free(self) -> float:
         try:
-            free = shutil.disk_usage(self.path.parent).free
+            return shutil.disk_usage(self.path.parent).free
         except OSError:
-            return inf
-        return free if self._reserve.exists() else free - _reserve_size(free)
+            return inf  # the next statement reports that the folder is missing
 
     def free_pages(self) -> int:
         """Return how many bytes of the file are free for jobs."""
@@ -467,7 +465,7 @@ class _SqliteFile:
 
         """
         with suppress(OSError):
-            size = _reserve_size(shutil.disk_usage(self.path.parent).free, part)
+            size = int(min(RESERVE, self._free() * part))
             if size >= LEAST_RESERVE and not self._reserve.exists():
                 # Another thread may do the same.
                 with self._reserve.open("xb") as file:
@@ -564,21 +562,13 @@ class _SqliteFile:
         """Raise JobsUnavailableError if the file is a database of another program."""
         if not self.path.exists():
             return
-        connection = self._raw("ro")
-        try:
+        with closing(self._raw("ro")) as connection:
             (number,) = connection.execute("PRAGMA application_id").fetchone()
             (tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
-        finally:
-            connection.close()
         if number != APPLICATION_ID and (number or tables):
             raise JobsUnavailableError(
                 f"{label} is a database of another program and was not changed; use another file"
             )
-
-
-def _reserve_size(free: int, part: float = 0.5) -> int:
-    """Return how many bytes of the free ones a reserve is to occupy."""
-    return min(RESERVE, int(free * part))
 
 
 def _begin(connection: Connection) -> None:

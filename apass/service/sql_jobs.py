@@ -404,7 +404,9 @@ class SqlJobStore:
                 if isinstance(unit, Addition):
                     # A job that is accepted without room for its result could not end.
                     size = size or sum(self._known.values()) + _JOB_BYTES * len(self._known)
-                    self._database.check_room(size + (more := _needed_bytes(unit)))
+                    # The model and the result of a job that has ended are those of an equal one.
+                    more = _JOB_BYTES + (0 if unit.job.ended else unit.job.model_size + _blob_bytes(unit))
+                    self._database.check_room(size + more)
                     size += more
             except Exception as error:
                 outcomes[unit] = error
@@ -507,13 +509,6 @@ class SqlJobStore:
 def _is_unreachable(error: JobsUnavailableError) -> bool:
     """Return whether there is no connection, or no room on the disk."""
     return isinstance(error.__cause__, OperationalError | InterfaceError | PoolTimeoutError)
-
-
-def _needed_bytes(new: Addition) -> int:
-    """Return about how many bytes a job will need."""
-    if new.job.ended:  # model and result are those of an equal job
-        return _JOB_BYTES
-    return _JOB_BYTES + new.job.model_size + _blob_bytes(new)
 
 
 def _blob_bytes(unit: Unit) -> int:

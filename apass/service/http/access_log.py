@@ -65,6 +65,7 @@ class AccessLog:
         try:
             await self._app({**scope, SENDER: sender}, receive, observe)
         finally:
+            job = _JOB.search(location) or _JOB.search(scope["path"])
             fields = {
                 "time": round(time(), 6),
                 "method": scope["method"],
@@ -73,15 +74,9 @@ class AccessLog:
                 "bytes": size,
                 "seconds": round(perf_counter() - start, 6),
                 **sender,
-                "job": _job(location) or _job(scope["path"]),
+                "job": None if job is None else job[1],
                 "trace": shorten(Headers(scope=scope).get("traceparent", ""), LONGEST),
                 "aborted": None if has_ended else True,
             }
             known = {name: value for name, value in fields.items() if value not in (None, "")}
             LOGGER.info("%s", json.dumps(known), extra={"fields": known})
-
-
-def _job(path: str) -> str | None:
-    """Return the id of the job in a path."""
-    match = _JOB.search(path)
-    return None if match is None else match[1]

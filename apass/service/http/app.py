@@ -1,10 +1,9 @@
 """`create_app`: the ASGI application of an `Optimizer`."""
 
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Collection, Mapping
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -79,6 +78,12 @@ def create_app(
         if not is_seconds(value):
             raise ValueError(f"{name} must be a positive number of seconds, got {value!r}")
     service = Service(optimizer, body_seconds, max_wait, heartbeat, upload_folder)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
+        async with nullcontext() if optimizer.is_open else optimizer:
+            yield
+
     handlers: dict[str, dict[str, Handler]] = {}
     for kind in HANDLERS:
         owner = kind(service)
@@ -90,7 +95,7 @@ def create_app(
             *(Route(path, _Endpoint(methods), methods=list(methods)) for path, methods in handlers.items()),
             *(page_routes() if page else ()),
         ],
-        lifespan=_lifespan(optimizer),
+        lifespan=lifespan,
         exception_handlers={
             ServiceError: problem_of_error,
             HTTPException: problem_of_http,
@@ -117,17 +122,3 @@ class _Endpoint:
         except ClientDisconnect:
             return  # nothing can be sent
         await response(scope, receive, send)
-
-
-def _lifespan(optimizer: Optimizer) -> Callable[[Starlette], Any]:
-    """Return a lifespan that opens the optimizer unless it is open."""
-
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
-        if optimizer.is_open:
-            yield
-            return
-        async with optimizer:
-            yield
-
-    return lifespan

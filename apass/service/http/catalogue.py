@@ -28,7 +28,7 @@ from apass.service.errors import InvalidJobError
 from apass.service.http.operations import Handlers, Operation
 from apass.service.http.parameters import decode_object, read_object
 from apass.service.http.problems import BadRequestError, InvalidParameterError, UnsupportedMediaTypeError
-from apass.service.http.requests import Service, json_response
+from apass.service.http.requests import Service, check_readable, json_response
 from apass.service.http.uploads import BodyReader
 from apass.service.job_request import context_of
 from apass.service.jobs import JobOptions
@@ -84,6 +84,7 @@ class CatalogueHandlers(Handlers):
             config=query.config,
         )
         context = context_of(options, self._optimizer.limits)
+        check_readable(self._optimizer)
         self._optimizer.check_open()
         pipeline = (await self._optimizer.pipelines.find(query.pipeline)).pass_
         kind = f".{query.suffix.lower().removeprefix('.')}"

@@ -32,7 +32,7 @@ async def blob_response(
         store: the store.
         digest: the digest of the blob.
         size: its size.
-        name: the name of the file at the client.
+        name: the label of the job, from which the client gets the name of a file.
         kind: the suffix of model files.
         data: the bytes of the blob, if they are known, and at most CHUNK.
 
@@ -41,7 +41,7 @@ async def blob_response(
         HTTPException: if the range is out of bounds.
 
     """
-    tag = f'"{digest}"'
+    name, tag = file_name(name, kind), f'"{digest}"'
     headers = {
         "etag": tag,
         "accept-ranges": "bytes",

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import anyio
-from starlette.background import BackgroundTask
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -141,7 +140,6 @@ class EventStream(Response):
         del self.headers["content-length"]
         self._service = service
         self._source = source
-        self.background: BackgroundTask | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the events."""

@@ -27,7 +27,7 @@ from apass.service.errors import (
     UnknownJobError,
 )
 from apass.service.http.auth import TokenScope
-from apass.service.http.contents import blob_response, file_name
+from apass.service.http.contents import blob_response
 from apass.service.http.events import EventStream, JobSource, NewsSource
 from apass.service.http.operations import Handlers, Operation
 from apass.service.http.parameters import decode_object, read_parameters
@@ -173,10 +173,8 @@ class JobHandlers(Handlers):
     async def model(self, request: Request, _: api.Nothing) -> Response:
         """Return the bytes of the model."""
         record = (await self._find(request)).record
-        name = file_name(record.name, record.kind)
-        return await blob_response(
-            request, self._optimizer.store, record.model_digest, record.model_size, name=name, kind=record.kind
-        )
+        digest, size, kind = record.model_digest, record.model_size, record.kind
+        return await blob_response(request, self._optimizer.store, digest, size, name=record.name, kind=kind)
 
     @Operation("GET", "/v1/jobs/{id}/report", ["text/html"], query=api.Wait)
     async def report(self, request: Request, query: api.Wait) -> Response:
@@ -328,10 +326,8 @@ class JobHandlers(Handlers):
             raise JobFailedError(record.failure)
         if record.result_digest is None or record.result_size is None:
             raise JobCancelledError(f"job {record.id} was cancelled, so that it has no result")
-        name, kind = file_name(record.name, record.result_kind), record.result_kind
-        return await blob_response(
-            request, self._optimizer.store, record.result_digest, record.result_size, name=name, kind=kind, data=data
-        )
+        digest, size, kind = record.result_digest, record.result_size, record.result_kind
+        return await blob_response(request, self._optimizer.store, digest, size, name=record.name, kind=kind, data=data)
 
     @asynccontextmanager
     async def _model_of(self, record: JobRecord) -> AsyncGenerator[bytes | Path]:

@@ -88,11 +88,9 @@ def root_of(request: Request) -> str:
     return str(request.scope.get("root_path", "")).rstrip("/")
 
 
-def json_response(
-    value: Any, status: int = 200, headers: Mapping[str, str] | None = None, media_type: str = "application/json"
-) -> Response:
+def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return an answer with a value as JSON."""
-    return Response(api.encode_json(value), status, headers, media_type)
+    return Response(api.encode_json(value), status, headers, "application/json")
 
 
 async def watch_client(receive: Receive) -> None:

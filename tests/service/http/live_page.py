@@ -40,7 +40,6 @@ HOSTILE = "<img src=x onerror=alert(1)>\u202egnp"
 
 
 def onnx_file(name: str = "model.onnx", data: bytes = IDENTITY) -> dict[str, Any]:
-    """Return a file for a file chooser."""
     return {"name": name, "mimeType": "application/octet-stream", "buffer": data}
 
 
@@ -56,7 +55,6 @@ class Gates:
         await anyio.to_thread.run_sync(self.opened.wait, abandon_on_cancel=True)
 
     def pipelines(self) -> dict[str, apass.Pass[Any]]:
-        """Return pipelines with these passes."""
 
         @apass.module_pass(opt_level=0, name="Wait")
         async def wait(mod: ir.Model, ctx: PassContext) -> ir.Model:
@@ -126,7 +124,6 @@ class LiveServer:
 
     @contextmanager
     def running(self) -> Generator[None]:
-        """Run the server in the block."""
         self.gates.opened.clear()
         with start_blocking_portal("asyncio") as portal, portal.wrap_async_context_manager(self._optimizer()) as own:
             self._portal, self._own = portal, own
@@ -208,7 +205,6 @@ def open_form(page: Page) -> None:
 
 
 def choose_files(page: Page, *files: dict[str, Any]) -> None:
-    """Choose files in the form."""
     page.locator("dialog input[type=file]").set_input_files(list(files))  # type: ignore[arg-type]
 
 
@@ -225,5 +221,4 @@ def submit(page: Page, name: str = "model.onnx", pipeline: str = "simple", *, fu
 
 
 def state_is(page: Page, state: str) -> None:
-    """Wait for a state of the job that is open."""
     expect(page.locator(".job-head .state")).to_have_text(state)

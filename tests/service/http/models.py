@@ -49,4 +49,3 @@ class Gate:
             return mod
 
         self.pass_: apass.Pass[ir.Model] = wait
-        """The pass."""

@@ -17,7 +17,6 @@ TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
-    """Return the fields of all requests."""
     records = [record for record in caplog.records if record.name == LOGGER.name]
     lines = [json.loads(record.getMessage()) for record in records]
     assert lines == [vars(record)["fields"] for record in records]

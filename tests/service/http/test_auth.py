@@ -170,7 +170,6 @@ async def test_application_can_identify_users_itself() -> None:
         """The users of an application, which a proxy has identified."""
 
         async def identify(self, headers: Mapping[str, str]) -> Identity | None:
-            """Return the identity of a request."""
             user = headers.get("x-user")
             return None if user is None else Identity(user, frozenset({TokenScope.READ}))
 

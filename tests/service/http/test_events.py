@@ -59,7 +59,6 @@ async def next_event(parts: EventParts) -> ServerEvent | None:
 
 
 async def rest(parts: EventParts) -> list[ServerEvent]:
-    """Return all events until the end."""
     events: list[ServerEvent] = []
     while (event := await next_event(parts)) is not None:
         events.append(event)
@@ -72,7 +71,6 @@ async def read_events(client: httpx.AsyncClient, path: str, **headers: str) -> l
 
 
 def states(events: Sequence[ServerEvent]) -> list[str]:
-    """Return the states of `state` events."""
     return [event.data["state"] for event in events if event.kind == "state"]
 
 
@@ -147,7 +145,7 @@ def noisy(count: int) -> apass.Pass[Any]:
     return emit
 
 
-async def test_stream_ends_with_client_or_optimizer() -> None:
+async def test_streams_and_waits_end_with_optimizer_or_client() -> None:
     gate = Gate()
     optimizer = Optimizer({"gate": gate.pass_}, limits=Limits(drain=0.01))
     async with served(optimizer) as client:
@@ -158,22 +156,32 @@ async def test_stream_ends_with_client_or_optimizer() -> None:
             await until(lambda: not open_streams())
         await gate.entered.wait()
         received: dict[str, list[ServerEvent]] = {}
+        jobs: list[Any] = []
 
         async def read(path: str) -> None:
             received[path] = await read_events(client, path)
 
+        async def wait() -> None:
+            jobs.append((await client.get(job["links"]["self"], params={"wait": 30})).json())
+
         async with anyio.create_task_group() as group:
             group.start_soon(read, job["links"]["events"])
             group.start_soon(read, "/v1/events")
-            await until(lambda: len(open_streams()) == 2)
+            group.start_soon(wait)
+            await until(lambda: len(open_streams()) == 2 and bool(tasks_named("wait_for.<locals>.leave")))
             await optimizer.drain()
+        assert jobs[0]["state"] == "cancelled"
         assert states(received[job["links"]["events"]])[-1] == "cancelled"
         assert states(received["/v1/events"])[-1] == "cancelled"
 
 
+def tasks_named(part: str) -> list[str]:
+    return [str(task.name) for task in anyio.get_running_tasks() if part in str(task.name)]
+
+
 def open_streams() -> list[str]:
     """Return the names of the tasks that send events."""
-    return [str(task.name) for task in anyio.get_running_tasks() if "_end_with_client" in str(task.name)]
+    return tasks_named("_end_with_client")
 
 
 @pytest.mark.asyncio_only  # Hypercorn's sends cannot be cancelled

@@ -106,23 +106,6 @@ async def test_draining_server_accepts_no_jobs() -> None:
             assert (await client.get(job["links"]["self"], params={"wait": 30})).json()["state"] == "done"
 
 
-async def test_waiting_request_ends_with_the_drain() -> None:
-    gate = Gate()
-    optimizer = Optimizer({"gate": gate.pass_}, limits=Limits(drain=0.01))
-    async with served(optimizer) as client:
-        states: list[str] = []
-
-        async def submit() -> None:
-            params: Params = {"suffix": "onnx", "pipeline": "gate", "wait": 30}
-            states.append((await client.post("/v1/jobs", params=params, content=RELU)).json()["state"])
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(submit)
-            await gate.entered.wait()
-            await optimizer.drain()
-        assert states == ["cancelled"]
-
-
 async def test_status_says_what_is_accepted() -> None:
     limits = Limits(model_bytes=1000, config=frozenset({"relay.FuseOps.max_depth"}))
     async with served(Optimizer(limits=limits)) as client:

@@ -26,7 +26,6 @@ def onnx_optimizer(**options: Any) -> Optimizer:
 
 
 def gated(gate: Gate, **options: Any) -> Optimizer:
-    """Return an optimizer whose pipeline `gate` waits."""
     return onnx_optimizer(pipelines={"gate": gate.pass_}, **options)
 
 

@@ -96,14 +96,12 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def server() -> Iterator[LiveServer]:
-    """Run a server without jobs."""
     started = LiveServer()
     with started.running():
         yield started
 
 
 def list_names(page: Page, *names: str) -> None:
-    """Wait for the names in the list of jobs."""
     expect(page.locator("a.job .name")).to_have_text(list(names))
 
 

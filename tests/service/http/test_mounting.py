@@ -52,8 +52,6 @@ async def check_mounted(app: Any, server: str | None = None) -> None:
 
 
 def opens(optimizer: Optimizer) -> Any:
-    """Return a lifespan that opens an optimizer."""
-
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncGenerator[None]:
         async with optimizer:
@@ -108,6 +106,7 @@ async def test_mounted_application_names_the_missing_lifespan() -> None:
             await client.get("/v1/status"),
             await client.get("/v1/events"),
             await client.get("/v1/jobs"),
+            await client.post("/v1/plan", json={}),
         ):
             problem = answer.json()
             assert (answer.status_code, problem["type"]) == (503, "urn:apass:OptimizerClosedError")

@@ -18,7 +18,6 @@ ADDRESSES = re.compile(r'(?:src|href|data-report)="([^"]*)"')
 
 
 def client_of(app: object, path: str = "/") -> httpx.AsyncClient:
-    """Return a client of an application in this process."""
     transport = httpx.ASGITransport(app=app, client=("127.0.0.1", 1))  # type: ignore[arg-type]
     return httpx.AsyncClient(transport=transport, base_url=f"http://127.0.0.1{path}")
 

@@ -74,7 +74,7 @@ async def test_unix_socket_is_local() -> None:
     assert statuses == [200, 403, 403]
 
 
-async def test_only_names_of_this_machine_are_accepted() -> None:
+async def test_only_names_of_the_server_are_accepted() -> None:
     async with asked_by(LOCAL) as client:
         for host in ("localhost", "LOCALHOST:8000", "apass.localhost:1", "127.0.0.1:8000", "[::1]:8000", "[::1]"):
             with row(host):
@@ -84,9 +84,7 @@ async def test_only_names_of_this_machine_are_accepted() -> None:
                 answer = await client.get("/v1/jobs", headers={"host": host})
                 assert (answer.status_code, "is not a name of this server" in answer.json()["detail"]) == (403, True)
                 assert (await client.get("/healthz", headers={"host": host})).status_code == 200
-
-
-async def test_hosts_of_the_server_can_be_listed() -> None:
+    # The names of the server can be listed.
     secret, token = new_token("alice")
     hosts = ["apass.example", "proxy:8443"]
     headers = {"authorization": f"Bearer {secret}"}

@@ -31,7 +31,6 @@ async def limited(folder: Path | None, body_seconds: float = 60.0) -> AsyncGener
 
 
 def head(*headers: str) -> str:
-    """Return the head of a submission."""
     return "\n".join(("POST /v1/jobs?suffix=onnx&wait=30 HTTP/1.1", "Host: localhost", *headers))
 
 
@@ -154,7 +153,6 @@ def form_head(size: int, boundary: str = "; boundary=x") -> str:
 
 
 def form_part(name: str, more: str = "") -> bytes:
-    """Return the head of a part of a form."""
     return f'--x\r\nContent-Disposition: form-data; name="{name}"{more}\r\n\r\n'.encode()
 
 
