@@ -17,9 +17,9 @@ class SlowStore(MemoryJobStore):
         self.has_read = anyio.Event()
         self.may_go_on = anyio.Event()
 
-    async def find_idempotent(self, tenant: str, key: str) -> JobRecord | None:
+    async def find_idempotent(self, tenant: str, idempotency_key: str) -> JobRecord | None:
         """Return a job, after it may have ended."""
-        record = await super().find_idempotent(tenant, key)
+        record = await super().find_idempotent(tenant, idempotency_key)
         if record is not None:
             self.has_read.set()
             await self.may_go_on.wait()
@@ -39,7 +39,7 @@ async def test_job_may_end_while_it_is_found() -> None:
             group.start_soon(submit)
             await store.has_read.wait()
             gate.opened.set()
-            result = await jobs[0].result()
+            await jobs[0].wait()
             store.may_go_on.set()
         assert jobs[1].id == jobs[0].id
-        assert await jobs[1].result() == result
+        assert await jobs[1].result() == await jobs[0].result()
