@@ -178,21 +178,12 @@ def live_page(
     reduced: bool = True,
     refused: bool = False,
 ) -> Generator[Page]:
-    """Open the page of a server.
-
-    Parameters:
-        browser, server, width, dark: see `checked_page`.
-        reduced: whether the user prefers reduced motion.
-        refused: whether the server may refuse requests, or not answer.
-
-    """
-
-    def is_known(message: str) -> bool:
-        # The browser itself reports an answer with an error, and a server that does not answer.
-        return refused and message.startswith("Failed to load resource")
-
+    """Open the page of a server, which may refuse requests if `refused` is true."""
     motion = "reduce" if reduced else "no-preference"
-    options: dict[str, Any] = {"reduced_motion": motion, "accept_downloads": True, "is_known": is_known}
+    options: dict[str, Any] = {"reduced_motion": motion, "accept_downloads": True}
+    if refused:
+        # The browser itself reports an answer with an error, and a server that does not answer.
+        options["known"] = "Failed to load resource"
     origins = (server.url, "blob:", "data:")
     with checked_page(browser, server.url, origins, width=width, dark=dark, **options) as page:
         yield page
