@@ -23,7 +23,7 @@ from apass.service import (
     SqlJobStore,
     store_health,
 )
-from apass.service import optimizer as optimizer_module
+from apass.service import acceptance
 from tests.helpers.onnx_models import with_functions
 from tests.service import job_passes
 from tests.service.job_stores import FaultyStore
@@ -39,7 +39,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Try a store that failed again soon."""
     monkeypatch.setattr(store_health, "PAUSE", (0.001, 0.01))
     monkeypatch.setattr(store_health, "PROBE_SECONDS", 0.01)
-    monkeypatch.setattr(optimizer_module, "DOUBT_SECONDS", 0.001)
+    monkeypatch.setattr(acceptance, "DOUBT_SECONDS", 0.001)
 
 
 async def failed(store: FaultyStore, method: str, times: int = 3) -> None:
