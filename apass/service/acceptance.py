@@ -65,8 +65,13 @@ class Acceptance:
         self.refuses = self._is_closed = False
         group.start_soon(self._resolve_doubts, name="apass resolve doubts")
 
-    async def accept(self, record: JobRecord, blob: Blob) -> Found:
+    async def accept(self, record: JobRecord, blob: Blob, seconds: float | None) -> Found:
         """Store a job, and queue it unless it is done already.
+
+        Parameters:
+            record: the job.
+            blob: its model.
+            seconds: how long it may take. The clock of its deadline may be changed meanwhile.
 
         Raises:
             IdempotencyError: if the tenant has used the key for another job.
@@ -76,7 +81,7 @@ class Acceptance:
         """
         accepted: list[Found | Exception] = []
         decided = anyio.Event()
-        live = self._new(record)
+        live = self._new(record, seconds)
 
         async def accept() -> None:
             try:
@@ -114,7 +119,7 @@ class Acceptance:
 
     def resume(self, record: JobRecord) -> None:
         """Run a job that an earlier process has accepted."""
-        self._begin(self._new(record))
+        self._begin(self._new(record, None if record.deadline is None else record.deadline - time()))
 
     def settle(self, live: LiveJob) -> None:
         """Wake the tasks that wait for the end of a job."""
@@ -195,10 +200,10 @@ class Acceptance:
             )
         return await self.current(earlier)
 
-    def _new(self, record: JobRecord) -> LiveJob:
+    def _new(self, record: JobRecord, seconds: float | None) -> LiveJob:
         live = LiveJob(record, self._limits.events, self._observe)
-        if record.deadline is not None:
-            live.loop_deadline = anyio.current_time() + record.deadline - time()
+        if seconds is not None:
+            live.loop_deadline = anyio.current_time() + seconds
         return live
 
     def _begin(self, live: LiveJob, model: bytes | None = None) -> None:

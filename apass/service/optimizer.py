@@ -394,7 +394,7 @@ class Optimizer:
             await self.formats.check(pipeline, (await self.pipelines.find(pipeline)).pass_, kind, result_kind)
         await self._admission.enter(tenant, wait=wait)
         record = request.record(kind, result_kind, blob, key, seconds)
-        live, record = await self._acceptance.accept(record, blob)
+        live, record = await self._acceptance.accept(record, blob, seconds)
         return self._job(record, live, is_module=not request.is_file)
 
     async def find(self, job_id: str, *, tenant: str | None = None) -> Job[Any]:

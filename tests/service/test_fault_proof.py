@@ -20,9 +20,10 @@ from anyio.abc import SocketStream, TaskGroup
 
 from apass.executors import ProcessExecutor
 from apass.service import JobQuery, JobRecord, JobState, Limits, Optimizer, create_app
+from apass.service import acceptance as acceptance_module
 from apass.service import dispatcher as dispatcher_module
+from apass.service import job_request as job_request_module
 from apass.service import live_job as live_job_module
-from apass.service import optimizer as optimizer_module
 from tests.helpers.amounts import amount
 from tests.helpers.servers import http_server
 from tests.service.models import model_of, number_of
@@ -195,7 +196,7 @@ def left_in(folder: Path) -> list[str]:
 async def test_every_accepted_job_ends_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     random = Random(SEED)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    for module in (dispatcher_module, live_job_module, optimizer_module):
+    for module in (acceptance_module, dispatcher_module, job_request_module, live_job_module):
         monkeypatch.setattr(module, "time", jumping_clock(Random(SEED)))
     optimizer = Optimizer(
         store=tmp_path / "jobs.db",

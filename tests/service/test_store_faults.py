@@ -21,9 +21,9 @@ from apass.service import (
     Limits,
     Optimizer,
     SqlJobStore,
+    acceptance,
     store_health,
 )
-from apass.service import acceptance
 from tests.helpers.onnx_models import with_functions
 from tests.service import job_passes
 from tests.service.job_stores import FaultyStore
