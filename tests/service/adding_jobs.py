@@ -2,8 +2,8 @@
 
 The command is `python -m tests.service.adding_jobs URL BACKEND SEED [TIMEOUT]`. It prints `open`, and then `added ID`
 or `done ID` as soon as the store has confirmed that. It ends with the status 3 if another server has taken the store
-over. With the argument `fork`, it only opens the store and forks a child process that stays alive; it prints the
-process id of that one.
+over. With the argument `fork`, it only opens the store and forks a child process that stays alive; it prints `open`
+and the process id of the child.
 """
 
 import os
@@ -30,10 +30,12 @@ TASKS = 20
 
 @contextmanager
 def adding_jobs(*arguments: str) -> Generator[subprocess.Popen[str]]:
-    """Run the program, and kill it at the end of the block."""
+    """Run the program, which has the store in the block, and kill it at the end."""
     command = [sys.executable, "-m", "tests.service.adding_jobs", *arguments]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "open\n"
             yield process
         finally:
             process.kill()
@@ -91,6 +93,7 @@ async def main(url: str, seed: int, timeout: float) -> None:
 async def fork(url: str) -> None:
     """Open the store, and fork a process."""
     await SqlJobStore(url).open()
+    write("open")
     if not os.fork():
         # By now, it has closed the locks of its parent.
         write(f"{os.getpid()}")

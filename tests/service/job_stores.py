@@ -5,6 +5,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import wraps
 from typing import Any
 
+import anyio
+
 from apass.concurrency.signal import Signal
 from apass.service import JobRecord, JobsUnavailableError, MemoryJobStore
 
@@ -30,6 +32,9 @@ class FaultyStore(DurableStore):
         """The methods that fail without effect."""
         self.after: set[str] = set()
         """The methods that fail after they have had their effect."""
+        self.held: set[str] = set()
+        """The methods that wait for `go` after they have had their effect, and set `entered`."""
+        self.entered, self.go = anyio.Event(), anyio.Event()
         self.error: Callable[[str], Exception] = JobsUnavailableError
         """Returns the error of a method."""
         self.calls: Counter[str] = Counter()
@@ -50,6 +55,9 @@ def _faulty(name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
         result = await method(self, *args)
         if name in self.after:
             raise self.error(f"{name} fails")
+        if name in self.held:
+            self.entered.set()
+            await self.go.wait()
         return result
 
     return call

@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 
-__all__ = ["USER", "PostgresServer", "needs_postgres", "running_postgres"]
+__all__ = ["POSTGRES", "USER", "PostgresServer", "needs_postgres", "running_postgres"]
 
 PASSWORD = "a secret:/@%"
 """The password of the user, with characters that a URL has to escape."""
@@ -43,6 +43,9 @@ USER = _user_name()
 needs_postgres = pytest.mark.skipif(
     _folder() is None or (os.getuid() == 0 and USER is None), reason="PostgreSQL is not installed"
 )
+
+POSTGRES = pytest.param("postgres", marks=[needs_postgres, pytest.mark.network, pytest.mark.process])
+"""The parameter of a test that needs PostgreSQL."""
 
 
 class PostgresServer:

@@ -1,22 +1,41 @@
-"""Jobs, and the stores that keep them, for the tests of stores."""
+"""Records of jobs, and the stores that keep them."""
 
 from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
+from random import Random
 from typing import Any, TypeVar
 
-from apass.service.job_store import Blob, JobChange, JobStore
-from apass.service.jobs import JobEvent, JobOptions, JobRecord, JobState, JobSummary
+import anyio
 
-__all__ = ["done", "ended", "new_job", "opened", "running", "states_of"]
+from apass.service import JobsUnavailableError
+from apass.service.job_store import Blob, JobChange, JobStore, read_blob
+from apass.service.jobs import JobEvent, JobOptions, JobRecord, JobState, JobSummary
+from apass.service.live_job import LiveJob
+
+__all__ = [
+    "MODEL",
+    "done",
+    "ended",
+    "fill_disk",
+    "live_job",
+    "new_job",
+    "opened",
+    "running",
+    "states_of",
+    "use_full_disk",
+]
 
 StoreT = TypeVar("StoreT", bound=JobStore)
+
+MODEL = Blob.of(b"a model")
 
 _NUMBERS = count(1)
 
 
-def new_job(model: Blob, **values: Any) -> JobRecord:
+def new_job(model: Blob = MODEL, **values: Any) -> JobRecord:
     """Return a job, whose id is greater than that of all before."""
     number = next(_NUMBERS)
     job = JobRecord(
@@ -35,6 +54,11 @@ def new_job(model: Blob, **values: Any) -> JobRecord:
         created=1000.0 + number,
     )
     return replace(job, **values)
+
+
+def live_job(limit: int = 1000, **values: Any) -> LiveJob:
+    """Return a job of an optimizer, which keeps so many events."""
+    return LiveJob(new_job(**values), limit, lambda job, event: None)
 
 
 def running(job: JobRecord, attempts: int = 1) -> JobChange:
@@ -73,3 +97,36 @@ async def states_of(store: JobStore, jobs: Collection[JobRecord]) -> list[JobSta
     """Return the states of jobs in a store."""
     found = [await store.find(job.id) for job in jobs]
     return [None if job is None else job.state for job in found]
+
+
+def disk_model(number: int, size: int) -> Blob:
+    """Return a model of a size that cannot be compressed."""
+    return Blob.of(Random(number).randbytes(size))
+
+
+async def fill_disk(store: JobStore, size: int) -> list[JobRecord]:
+    """Add jobs with models of a size until the disk is full; the last one is refused."""
+    jobs: list[JobRecord] = []
+    refusal: JobsUnavailableError | None = None
+    while refusal is None:
+        model = disk_model(len(jobs), size)
+        jobs.append(new_job(model))
+        try:
+            await store.add(jobs[-1], model)
+        except JobsUnavailableError as error:
+            refusal = error
+    assert "cannot be used: the disk is full" in str(refusal)
+    assert refusal.is_full
+    return jobs
+
+
+async def use_full_disk(store: JobStore, filler: Path, size: int) -> list[JobRecord]:
+    """Fill the disk, delete a file, and add one more job; return all jobs."""
+    jobs = await fill_disk(store, size)
+    assert await states_of(store, jobs) == [JobState.QUEUED] * (len(jobs) - 1) + [None]
+    await anyio.Path(filler).unlink()
+    await store.add(jobs[-1], disk_model(len(jobs) - 1, size))
+    for number, job in enumerate(jobs):
+        assert await read_blob(store, job.model_digest) == disk_model(number, size).data
+    assert len(jobs) > 4
+    return jobs

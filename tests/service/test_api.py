@@ -5,11 +5,11 @@ import json
 from msgspec import convert
 
 from apass.service import JobFailure, JobOptions, JobState, JobSummary, api
-from tests.service.records import record
+from tests.service.stored_jobs import new_job
 
 
 def test_job_survives_the_interface() -> None:
-    job = record().with_state(
+    job = new_job().with_state(
         JobState.DONE,
         id="0" * 32,
         model_digest="e" * 64,

@@ -8,22 +8,26 @@ from apass.service import JobFailedError, JobState, Limits, Optimizer
 from apass.service.deadlines import SPARE, Deadlines
 from apass.service.live_job import LiveJob
 from tests.service.loop_passes import PLAIN, Gate, Module, reached
-from tests.service.records import live_job
+from tests.service.stored_jobs import live_job
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_deadline_ends_queued_job() -> None:
-    gate = Gate()
-    async with Optimizer({"gate": gate.wait}, limits=Limits(running=1)) as optimizer:
-        running = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN)
-        queued = await optimizer.submit({"f": 2}, pipeline="gate", options=PLAIN, deadline=0.01)
+async def test_deadline_ends_its_own_queued_job() -> None:
+    gate, block = Gate(), Gate()
+    async with Optimizer({"gate": gate.wait, "block": block.wait}, limits=Limits(running=1)) as optimizer:
+        await optimizer.submit({"f": 1}, pipeline="block", options=PLAIN)
+        queued, *others = [
+            await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN, deadline=seconds)
+            for seconds in (0.01, None, 100)
+        ]
         with pytest.raises(
             JobFailedError, match=r"BudgetExceededError: .* not end within 0.01 s, its deadline; it was queued"
         ):
             await queued.result()
+        block.opened.set()
         gate.opened.set()
-        assert (await running.wait()).state is JobState.DONE
+        assert [(await job.wait()).state for job in others] == 2 * [JobState.DONE]
         assert optimizer.status().queued == 0
     assert len(gate.started) == 1
 
@@ -82,21 +86,6 @@ async def test_deadline_ends_its_own_job_among_equal_ones() -> None:
         gate.opened.set()
         for job in (longer, also_longer):
             assert await job.result() == {"f": 1, "passed": 1}
-
-
-async def test_queued_equal_jobs_keep_own_deadlines() -> None:
-    gate, other = Gate(), Gate()
-    async with Optimizer({"gate": gate.wait, "other": other.wait}, limits=Limits(running=1)) as optimizer:
-        await optimizer.submit({"f": 1}, pipeline="other", options=PLAIN)
-        jobs = [
-            await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN, deadline=seconds)
-            for seconds in (0.01, None, 100)
-        ]
-        assert (await jobs[0].wait()).state is JobState.FAILED
-        other.opened.set()
-        gate.opened.set()
-        assert [(await job.wait()).state for job in jobs[1:]] == 2 * [JobState.DONE]
-    assert len(gate.started) == 1
 
 
 async def test_deadline_covers_pass_that_ignores_cancellation(idle_clock: None) -> None:

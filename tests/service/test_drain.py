@@ -4,13 +4,13 @@ import asyncio
 import gc
 import tempfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-import apass
 from apass.adapters.onnx import model_to_bytes
 from apass.service import (
     Job,
@@ -22,9 +22,10 @@ from apass.service import (
     Optimizer,
     OptimizerClosedError,
 )
+from tests.helpers.folders import files
 from tests.helpers.onnx_models import with_functions
 from tests.service.job_stores import DurableStore, FaultyStore
-from tests.service.loop_passes import PLAIN, Gate, Module, add, reached
+from tests.service.loop_passes import PLAIN, Gate, add, reached
 
 pytestmark = pytest.mark.anyio
 
@@ -54,19 +55,14 @@ async def test_drain_ends_running_and_cancels_queued_jobs() -> None:
     assert await store.count() == {JobState.DONE: 1, JobState.CANCELLED: 1}
 
 
-async def test_job_that_runs_too_long_is_cancelled() -> None:
-    gate = Gate()
-    async with Optimizer({"gate": gate.wait}, limits=SHORT) as optimizer:
-        jobs = await submit_two(optimizer)
-    assert gate.cancelled == 1
-    assert [(await job.wait()).state for job in jobs] == 2 * [JobState.CANCELLED]
-
-
 async def test_durable_store_keeps_jobs_for_next_start() -> None:
     gate, store = Gate(), DurableStore()
-    async with Optimizer({"gate": gate.wait}, limits=SHORT, store=store) as optimizer:
+    async with Optimizer({"gate": gate.wait, "add": add(1)}, limits=SHORT, store=store) as optimizer:
+        done = await optimizer.submit({"f": 1}, pipeline="add", options=PLAIN)
+        await done.wait()
         jobs = await submit_two(optimizer)
-        joined = await optimizer.submit({"f": 0}, pipeline="gate", options=PLAIN)
+        jobs.append(await optimizer.submit({"f": 0}, pipeline="gate", options=PLAIN))
+        found = await optimizer.find(jobs[0].id)
         ended: list[str] = []
 
         async def wait(job: Job[Any]) -> None:
@@ -79,13 +75,21 @@ async def test_durable_store_keeps_jobs_for_next_start() -> None:
                 group.start_soon(wait, job)
             await anyio.wait_all_tasks_blocked()
             await optimizer.drain()
+        # It has no state in this process any more.
+        later = await optimizer.find(jobs[0].id)
+        with pytest.raises(OptimizerClosedError, match="has ended before job"):
+            await later.cancel()
         # Their events end too, so that a client connects to the next server.
-        seen = [[event.id async for event in job.events()] for job in (*jobs, joined)]
+        seen = [[event.id async for event in job.events()] for job in jobs]
     assert sorted(ended) == sorted(job.id for job in jobs)
-    assert await store.count() == {JobState.QUEUED: 3}
+    for job in (*jobs, found, later):
+        with pytest.raises(OptimizerClosedError, match="has ended before job"):
+            await job.cancel()
+    assert (await done.cancel()).state is JobState.DONE
+    assert await store.count() == {JobState.QUEUED: 3, JobState.DONE: 1}
     gate.opened.set()
     async with Optimizer({"gate": gate.wait}, limits=Limits(attempts=1), store=store) as optimizer:
-        for job, before in zip((*jobs, joined), seen, strict=True):
+        for job, before in zip(jobs, seen, strict=True):
             again = await optimizer.find(job.id)
             assert await again.result() == {"f": int(job is jobs[1]), "passed": 1}
             events = [event async for event in again.events()]
@@ -97,35 +101,9 @@ async def test_durable_store_keeps_jobs_for_next_start() -> None:
             assert further[0] > before[-1]
             assert again.record.attempts == 1
         first = [event async for event in (await optimizer.find(jobs[0].id)).events()]
-        assert [event.data["state"] for event in first if event.kind == "state"] == [
-            "queued",
-            "running",
-            "queued",
-            "queued",
-            "running",
-            "done",
-        ]
+        states = [event.data["state"] for event in first if event.kind == "state"]
+        assert states == ["queued", "running", "queued", "queued", "running", "done"]
     assert len(gate.started) == 3
-
-
-async def test_kept_job_cannot_be_cancelled() -> None:
-    gate, store = Gate(), DurableStore()
-    async with Optimizer({"gate": gate.wait, "add": add(1)}, limits=SHORT, store=store) as optimizer:
-        ended = await optimizer.submit({"f": 1}, pipeline="add", options=PLAIN)
-        await ended.wait()
-        kept = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN)
-        found = await optimizer.find(kept.id)
-        await optimizer.drain()
-        # It has no state in this process any more.
-        later = await optimizer.find(kept.id)
-        with pytest.raises(OptimizerClosedError, match="has ended before job"):
-            await kept.cancel()
-        with pytest.raises(OptimizerClosedError, match="has ended before job"):
-            await later.cancel()
-    for job in (kept, found, later):
-        with pytest.raises(OptimizerClosedError, match="has ended before job"):
-            await job.cancel()
-    assert (await ended.cancel()).state is JobState.DONE
 
 
 async def test_job_of_killed_server_fails_after_attempts() -> None:
@@ -218,20 +196,21 @@ async def test_drain_by_several_tasks_is_one_drain() -> None:
         await optimizer.wait_drained()
 
 
-@pytest.mark.parametrize("leave", ["error", "cancellation"])
-async def test_block_left_early_ends_jobs(leave: str) -> None:
+@pytest.mark.parametrize("leave", ["end", "error", "cancellation"])
+async def test_end_of_block_ends_jobs(leave: str) -> None:
     gate = Gate()
     jobs: list[Job[Any]] = []
-    with anyio.CancelScope() as scope:
-        with pytest.raises(KeyError) if leave == "error" else anyio.CancelScope():
-            async with Optimizer({"gate": gate.wait}, limits=SHORT) as optimizer:
-                jobs += await submit_two(optimizer)
-                if leave == "error":
-                    raise KeyError
+    with anyio.CancelScope() as scope, suppress(KeyError):
+        async with Optimizer({"gate": gate.wait}, limits=SHORT) as optimizer:
+            jobs += await submit_two(optimizer)
+            if leave == "error":
+                raise KeyError
+            if leave == "cancellation":
                 scope.cancel()
                 await anyio.sleep_forever()
     assert scope.cancelled_caught == (leave == "cancellation")
-    assert [job.record.state for job in jobs] == 2 * [JobState.CANCELLED]
+    assert gate.cancelled == 1
+    assert [(await job.wait()).state for job in jobs] == 2 * [JobState.CANCELLED]
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
@@ -259,12 +238,12 @@ async def test_native_timeout_around_block_leaves_nothing() -> None:
             await job.wait()
 
 
-def count_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
 def names_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
+
+
+def count_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 async def test_nothing_is_left_after_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,32 +252,25 @@ async def test_nothing_is_left_after_block(tmp_path: Path, monkeypatch: pytest.M
     model = with_functions()
     model.doc_string = "x" * 3_000_000
     path.write_bytes(model_to_bytes(model))
-
-    @apass.module_pass(opt_level=0, name="Leave")
-    async def leave(mod: Module, ctx: apass.PassContext) -> Module:
-        await anyio.sleep_forever()
-        return mod
-
+    gate = Gate()
     descriptors = count_files()
     async with anyio.create_task_group():
         before = {task.id for task in anyio.get_running_tasks()}
-        async with Optimizer({"add": add(1), "leave": leave, "inline": "onnx.Inline"}, limits=SHORT) as optimizer:
-            jobs = [await optimizer.submit({"f": index}, pipeline="add") for index in range(10)]
-            large = [
+        async with Optimizer({"add": add(1), "gate": gate.wait, "inline": "onnx.Inline"}, limits=SHORT) as optimizer:
+            jobs: list[Job[Any]] = [await optimizer.submit({"f": index}, pipeline="add") for index in range(10)]
+            jobs += [
                 await optimizer.submit(path, pipeline="inline", options=PLAIN, tenant=str(index)) for index in range(3)
             ]
             for job in jobs:
                 await job.result()
-            for upload in large:
-                await upload.result()
-            cancelled = await optimizer.submit({"f": 1}, pipeline="leave")
+            cancelled = await optimizer.submit({"f": 1}, pipeline="gate")
             await reached(cancelled, "started")
             await cancelled.cancel()
-            await optimizer.submit({"f": 2}, pipeline="leave")
+            await optimizer.submit({"f": 2}, pipeline="gate")
             await anyio.wait_all_tasks_blocked()
             # Models and results of jobs that have ended are in the store only.
-            folder, _ = names_in(tmp_path)
-            assert names_in(tmp_path / folder) == []
+            assert files(tmp_path) == ["model.onnx"]
+            assert len(names_in(tmp_path)) == 2
         assert {task.id for task in anyio.get_running_tasks()} <= before
     assert names_in(tmp_path) == ["model.onnx"]
     gc.collect()

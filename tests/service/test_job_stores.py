@@ -2,8 +2,7 @@
 
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -22,19 +21,16 @@ from apass.service.jobs import ENDED, JobEvent, JobFailure, JobRecord, JobState
 from apass.service.sql_blobs import LARGE
 from tests.helpers.amounts import amount, some
 from tests.helpers.rows import row
-from tests.service.postgres import PostgresServer, needs_postgres, running_postgres
-from tests.service.stored_jobs import done, ended, new_job, opened, running, states_of
+from tests.service.postgres import POSTGRES
+from tests.service.stored_jobs import MODEL, done, ended, new_job, opened, running, states_of
 
 pytestmark = pytest.mark.anyio
 
 Make = Callable[[], JobStore]
 MakeSql = Callable[[], SqlJobStore]
 
-POSTGRES = pytest.param("postgres", marks=[needs_postgres, pytest.mark.network, pytest.mark.process])
-
 PARTS = amount(8, least=2)
 """Models that each task of a test adds."""
-MODEL = Blob.of(b"a model")
 RESULT = Blob.of(b"a result")
 
 
@@ -42,48 +38,19 @@ of_values = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 """For tests of the values that a store keeps, to which the event loop does not matter."""
 
 
-@pytest.fixture(scope="module")
-def postgres() -> Generator[PostgresServer]:
-    """Return a server for all tests."""
-    with running_postgres() as server:
-        yield server
-
-
-def maker(kind: str, request: pytest.FixtureRequest, folder: Path) -> Make:
-    if kind == "memory":
-        return MemoryJobStore
-    target: Path | str = folder / "jobs.db"
-    if kind == "postgres":
-        server: PostgresServer = request.getfixturevalue("postgres")
-        target = server.create_schema()
-    return lambda: SqlJobStore(target)
-
-
 @pytest.fixture(params=["memory", "sqlite", POSTGRES])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
     """Return a function that creates a store."""
-    return maker(request.param, request, tmp_path)
+    if request.param == "memory":
+        return MemoryJobStore
+    target: Path | str = tmp_path / "jobs.db" if request.param == "sqlite" else request.getfixturevalue("url")
+    return lambda: SqlJobStore(target)
 
 
-@pytest.fixture(params=["sqlite", POSTGRES])
-def make_sql(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
+@pytest.fixture
+def make_sql(target: str) -> MakeSql:
     """Return a function that creates a durable store."""
-    return maker(request.param, request, tmp_path)
-
-
-@contextmanager
-def commits() -> Generator[list[int]]:
-    """Collect the threads of the transactions that are committed in the block."""
-    threads: list[int] = []
-
-    def note(connection: object) -> None:
-        threads.append(get_ident())
-
-    event.listen(Engine, "commit", note)
-    try:
-        yield threads
-    finally:
-        event.remove(Engine, "commit", note)
+    return lambda: SqlJobStore(target)
 
 
 async def add_all(store: JobStore, jobs: Sequence[JobRecord], models: Sequence[Blob]) -> None:
@@ -135,16 +102,7 @@ async def test_unknown_jobs_and_blobs_are_not_found(make: Make) -> None:
         assert await store.count("other") == {}
 
 
-async def test_second_job_with_idempotency_key_is_first(make: Make) -> None:
-    first, second, other = (new_job(MODEL, idempotency_key="request", tenant=name) for name in ("a", "a", "b"))
-    async with opened(make) as store:
-        assert await store.add(first, MODEL) == first
-        assert await store.add(second, Blob.of(b"another model")) == first
-        assert await store.add(other, MODEL) == other
-        assert await states_of(store, [first, second, other]) == [JobState.QUEUED, None, JobState.QUEUED]
-
-
-async def test_concurrent_jobs_with_idempotency_key_are_one(make: Make) -> None:
+async def test_jobs_with_idempotency_key_are_one(make: Make) -> None:
     added: list[JobRecord] = []
 
     async def add(store: JobStore, job: JobRecord, model: Blob) -> None:
@@ -157,6 +115,8 @@ async def test_concurrent_jobs_with_idempotency_key_are_one(make: Make) -> None:
                 group.start_soon(add, store, new_job(model, idempotency_key=f"request {number % 3}"), model)
         assert Counter(Counter(job.id for job in added).values()) == {20: 3}
         assert sorted(await all_jobs(store)) == sorted({job.id for job in added})
+        other = new_job(MODEL, idempotency_key="request 0", tenant="other")
+        assert await store.add(other, MODEL) == other
         for job in {job.id: job for job in added}.values():
             await store.update([ended(job)])
             await store.remove(job.id)
@@ -218,27 +178,22 @@ async def test_job_may_fail_and_wait_again(make: Make) -> None:
         assert await store.count() == {JobState.FAILED: 1}
 
 
-async def test_ended_and_unknown_jobs_stay_unchanged(make: Make) -> None:
+async def test_job_ends_once(make: Make) -> None:
     jobs = [new_job(MODEL) for _ in range(3)]
+    late = [JobEvent(1, "state", 1.0, {})]
     async with opened(make) as store:
         for job in jobs[:2]:
             await store.add(job, MODEL)
-        assert await store.update([ended(jobs[0])]) == [True]
-        late = [JobEvent(1, "state", 1.0, {})]
-        changes = [JobChange(done(job, RESULT).job, [RESULT], late) for job in jobs]
-        assert await store.update(changes) == [False, True, False]
-        assert await states_of(store, jobs) == [JobState.CANCELLED, JobState.DONE, None]
-        assert [len(await store.events(job.id, 0)) for job in jobs] == [0, 1, 0]
-
-
-async def test_job_ends_once_in_one_call(make: Make) -> None:
-    job = new_job(MODEL)
-    async with opened(make) as store:
-        await store.add(job, MODEL)
-        assert await store.update([running(job), ended(job), done(job, RESULT)]) == [True, True, False]
-        assert await states_of(store, [job]) == [JobState.CANCELLED]
+        assert await store.update([running(jobs[0]), ended(jobs[0]), done(jobs[0], RESULT)]) == [True, True, False]
         with pytest.raises(KeyError):
             await store.read(RESULT.digest, 0)
+        changes = [done(job, RESULT, late) for job in jobs]
+        assert await store.update(changes) == [False, True, False]
+        # The answer to the first call may be lost with the connection.
+        assert await store.update(changes) == [False, True, False]
+        assert await store.update([ended(jobs[1])]) == [False]
+        assert await states_of(store, jobs) == [JobState.CANCELLED, JobState.DONE, None]
+        assert [len(await store.events(job.id, 0)) for job in jobs] == [0, 1, 0]
 
 
 async def test_job_ends_once_in_concurrent_calls(make: Make) -> None:
@@ -418,11 +373,14 @@ async def test_blobs_of_all_sizes_are_kept(make: Make, tmp_path: Path) -> None:
                 assert await store.update([done(job, result)]) == [True]
                 assert await read_blob(store, model.digest) == data
                 await write_blob(store, result.digest, tmp_path / f"result {size}")
+                with pytest.raises(FileExistsError):
+                    await write_blob(store, result.digest, tmp_path / f"result {size}")
                 assert (tmp_path / f"result {size}").read_bytes() == result.data
                 assert await store.read(model.digest, size // CHUNK + 1) == b""
                 assert await store.remove(job.id)
                 with pytest.raises(KeyError):
-                    await store.read(model.digest, 0)
+                    await write_blob(store, model.digest, tmp_path / "part")
+                assert not (tmp_path / "part").exists()
 
 
 @pytest.mark.slow
@@ -502,30 +460,26 @@ async def test_large_blobs_need_little_memory(make_sql: MakeSql, tmp_path: Path)
     assert (tmp_path / "copy").read_bytes() == path.read_bytes()
 
 
-async def test_repeated_change_is_confirmed(make: Make) -> None:
-    job = new_job(MODEL)
-    change = done(job, RESULT, [JobEvent(1, "state", 1.0, {})])
-    async with opened(make) as store:
-        await store.add(job, MODEL)
-        # The answer to the first call may be lost with the connection.
-        assert await store.update([change]) == await store.update([change]) == [True]
-        assert await store.update([ended(job)]) == [False]
-        assert len(await store.events(job.id, 0)) == 1
-
-
 async def test_concurrent_calls_share_transactions(make_sql: MakeSql) -> None:
     jobs = [new_job(MODEL) for _ in range(200)]
     results: list[Sequence[bool]] = []
+    threads: list[int] = []
+
+    def note(connection: object) -> None:
+        threads.append(get_ident())
 
     async def update(store: JobStore, job: JobRecord) -> None:
         results.append(await store.update([running(job)]))
 
     async with opened(make_sql) as store:
-        with commits() as threads:
+        event.listen(Engine, "commit", note)
+        try:
             await add_all(store, jobs, [MODEL] * len(jobs))
             async with anyio.create_task_group() as group:
                 for job in jobs:
                     group.start_soon(update, store, job)
+        finally:
+            event.remove(Engine, "commit", note)
         assert results == [[True]] * 200
         assert len(threads) <= 6
         assert get_ident() not in threads

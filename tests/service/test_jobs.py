@@ -2,7 +2,6 @@
 
 import json
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from apass.service import JobEvent, JobFailure, JobOptions, JobRecord, JobState, JobSummary
 from apass.service.jobs import job_key, new_job_id
-from tests.service.records import record
+from tests.service.stored_jobs import new_job
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -70,7 +69,7 @@ def test_event_survives_json(event: JobEvent) -> None:
 
 @given(JSON, st.dictionaries(st.sampled_from(FIELDS), JSON))
 def test_hostile_json_is_no_record(value: Any, changes: dict[str, Any]) -> None:
-    valid: dict[str, Any] = json.loads(record().to_json())
+    valid: dict[str, Any] = json.loads(new_job().to_json())
     for text in (json.dumps(value), repr(value), json.dumps(changes), json.dumps({**valid, **changes})):
         with suppress(ValueError):
             assert isinstance(JobRecord.from_json(text).options, JobOptions)
@@ -113,5 +112,5 @@ def test_ids_are_unique_and_sorted_by_time() -> None:
 
 
 def test_final_states_are_final() -> None:
-    ended = {state for state in JobState if replace(record(), state=state).ended}
+    ended = {state for state in JobState if new_job(state=state).ended}
     assert ended == {JobState.DONE, JobState.FAILED, JobState.CANCELLED}

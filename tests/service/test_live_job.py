@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from apass.service import JobEvent, JobRecord, JobState
 from apass.service.live_job import ATTEMPT, LiveJob
-from tests.service.records import live_job
+from tests.service.stored_jobs import live_job
 
 
 def read(live: LiveJob, after: int) -> list[JobEvent]:

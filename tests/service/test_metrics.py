@@ -1,19 +1,18 @@
 """Metrics of an optimizer, read with the parser of Prometheus."""
 
-import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 from prometheus_client.parser import text_string_to_metric_families
 
 import apass
 from apass.service import JobFailedError, Limits, Optimizer, ServiceMetrics
-from apass.service.jobs import JobEvent, JobOptions, JobRecord
+from apass.service.jobs import JobEvent
 from apass.service.metrics import MOST_PASSES
 from apass.stores import MemoryStore
+from tests.service.loop_passes import PLAIN, Gate, fail, reached
+from tests.service.stored_jobs import new_job
 
 pytestmark = pytest.mark.anyio
-
-PLAIN = JobOptions(report=False)
 
 
 def read(metrics: ServiceMetrics) -> dict[str, float]:
@@ -32,14 +31,9 @@ async def double(func: int, mod: dict[str, int], ctx: apass.PassContext) -> int:
     return 2 * func
 
 
-@apass.module_pass(opt_level=0, name="Fail")
-def fail(mod: dict[str, int], ctx: apass.PassContext) -> dict[str, int]:
-    raise ValueError("no")
-
-
 async def test_jobs_and_passes_are_counted() -> None:
     metrics = ServiceMetrics()
-    pipelines = {"double": double, "fail": fail}
+    pipelines = {"double": double, "fail": fail()}
     async with Optimizer(pipelines, cache=MemoryStore(), observers=[metrics]) as optimizer:
         assert await (await optimizer.submit({"f": 1}, pipeline="double", options=PLAIN)).result() == {"f": 2}
         # It has the functions of the first one, and further ones.
@@ -63,21 +57,13 @@ async def test_jobs_and_passes_are_counted() -> None:
 
 
 async def test_status_is_read_at_each_scrape() -> None:
-    metrics, gate = ServiceMetrics(), anyio.Event()
-
-    @apass.module_pass(opt_level=0, name="Wait")
-    async def wait(mod: dict[str, int], ctx: apass.PassContext) -> dict[str, int]:
-        await gate.wait()
-        return mod
-
-    async with Optimizer({"wait": wait}, limits=Limits(running=1), observers=[metrics]) as optimizer:
-        jobs = [await optimizer.submit({"f": index}, pipeline="wait", options=PLAIN) for index in range(3)]
-        async for event in jobs[0].events():
-            if event.kind == "started":
-                break
+    metrics, gate = ServiceMetrics(), Gate()
+    async with Optimizer({"gate": gate.wait}, limits=Limits(running=1), observers=[metrics]) as optimizer:
+        jobs = [await optimizer.submit({"f": index}, pipeline="gate", options=PLAIN) for index in range(3)]
+        await reached(jobs[0], "started")
         values = read(metrics)
         assert (values["apass_running"], values["apass_queue_length"], values["apass_workers"]) == (1, 2, 1)
-        gate.set()
+        gate.opened.set()
         for job in jobs:
             await job.wait()
         values = read(metrics)
@@ -88,21 +74,6 @@ async def test_status_is_read_at_each_scrape() -> None:
 
 async def test_names_of_passes_are_bounded() -> None:
     metrics = ServiceMetrics()
-    record = JobRecord(
-        id="1",
-        tenant="",
-        name="m",
-        kind=".onnx",
-        result_kind=".onnx",
-        pipeline="",
-        options=PLAIN,
-        priority=0,
-        deadline=None,
-        key="",
-        model_digest="",
-        model_size=0,
-        created=0.0,
-    )
     for index in range(MOST_PASSES + 5):
-        metrics.on_event(record, JobEvent(index + 1, "finished", 0.0, {"pass": f"P{index}", "seconds": 1.0}))
+        metrics.on_event(new_job(), JobEvent(index + 1, "finished", 0.0, {"pass": f"P{index}", "seconds": 1.0}))
     assert read(metrics)["apass_pass_seconds_count pass=other"] == 5

@@ -13,30 +13,16 @@ import pytest
 from apass.errors import StoreWarning
 from apass.service import JobsUnavailableError, SqlJobStore
 from apass.service.job_store import Blob, read_blob
-from apass.service.jobs import JobRecord, JobState
+from apass.service.jobs import JobRecord
 from apass.service.sql_blobs import LARGE
 from tests.helpers.amounts import amount, some
 from tests.helpers.full_disk import tiny_disk
-from tests.service.postgres import USER, PostgresServer, needs_postgres, running_postgres
-from tests.service.stored_jobs import done, new_job, opened, running, states_of
+from tests.service.postgres import USER, PostgresServer, needs_postgres
+from tests.service.stored_jobs import MODEL, done, new_job, opened, running, use_full_disk
 
 pytestmark = [pytest.mark.anyio, pytest.mark.network, pytest.mark.process, needs_postgres]
 
-MODEL = Blob.of(b"a model")
 TABLES = ("jobs", "blobs", "chunks", "uses", "uploads", "events")
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Generator[PostgresServer]:
-    """Return a server for all tests."""
-    with running_postgres() as server:
-        yield server
-
-
-@pytest.fixture
-def url(postgres: PostgresServer) -> str:
-    """Return the URL of an empty schema."""
-    return postgres.create_schema()
 
 
 async def added(store: SqlJobStore, count: int) -> list[JobRecord]:
@@ -163,12 +149,6 @@ async def test_stopped_database_is_used_again(postgres: PostgresServer, url: str
         assert await store.update([running(job)]) == [True]
 
 
-@pytest.mark.slow
-async def test_full_disk_of_database_is_reported(postgres: PostgresServer) -> None:
-    with server_disk() as disk:
-        await use_full_disk(postgres, disk)
-
-
 @contextmanager
 def server_disk() -> Generator[Path]:
     """Mount a small file system for the user of the server.
@@ -184,34 +164,14 @@ def server_disk() -> Generator[Path]:
             yield disk
 
 
-async def use_full_disk(postgres: PostgresServer, disk: Path) -> None:
-    postgres.query("postgres", f"CREATE TABLESPACE tiny LOCATION '{disk}'")
-    url = postgres.create("TABLESPACE tiny")
-    # Otherwise the server writes the new database when it needs memory, and the disk may be full then.
-    postgres.query("postgres", "CHECKPOINT")
-    jobs: list[JobRecord] = []
-    async with opened(lambda: SqlJobStore(url)) as store:
-        with pytest.raises(JobsUnavailableError, match="cannot be used: the disk is full") as caught:
-            await add_until_error(store, jobs)
-        assert caught.value.is_full
-        rejected = jobs.pop()
-        assert await states_of(store, [*jobs, rejected]) == [JobState.QUEUED] * len(jobs) + [None]
-        assert len(jobs) > 3
-        (disk / "filler").unlink()
-        await store.add(rejected, disk_model(len(jobs)))
-        for number, job in enumerate([*jobs, rejected]):
-            assert await read_blob(store, job.model_digest) == disk_model(number).data
-    postgres.query("postgres", f"DROP DATABASE {url.rpartition('/')[2]}")
-    postgres.query("postgres", "DROP TABLESPACE tiny")
-
-
-def disk_model(number: int) -> Blob:
-    return Blob.of(Random(number).randbytes(500_000))
-
-
-async def add_until_error(store: SqlJobStore, jobs: list[JobRecord]) -> None:
-    """Add jobs; the last one is that of the error."""
-    while True:
-        model = disk_model(len(jobs))
-        jobs.append(new_job(model))
-        await store.add(jobs[-1], model)
+@pytest.mark.slow
+async def test_full_disk_of_database_is_reported(postgres: PostgresServer) -> None:
+    with server_disk() as disk:
+        postgres.query("postgres", f"CREATE TABLESPACE tiny LOCATION '{disk}'")
+        url = postgres.create("TABLESPACE tiny")
+        # Otherwise the server writes the new database when it needs memory, and the disk may be full then.
+        postgres.query("postgres", "CHECKPOINT")
+        async with opened(lambda: SqlJobStore(url)) as store:
+            await use_full_disk(store, disk / "filler", 500_000)
+        postgres.query("postgres", f"DROP DATABASE {url.rpartition('/')[2]}")
+        postgres.query("postgres", "DROP TABLESPACE tiny")

@@ -66,7 +66,7 @@ async def test_standby_ends_while_it_waits(tmp_path: Path) -> None:
 
 
 async def test_standby_without_other_server_is_active(tmp_path: Path) -> None:
-    for store in (tmp_path / "jobs.db", None):
+    for store in (str(tmp_path / "jobs.db"), None):
         async with Optimizer(store=store, standby=True) as optimizer:
             assert not optimizer.is_standby
             await optimizer.wait_active()

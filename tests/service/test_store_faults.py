@@ -79,8 +79,9 @@ async def test_job_without_room_does_not_stop_others() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:jobs were not given back")
-async def test_status_names_deleted_file_without_jobs(tmp_path: Path) -> None:
-    path = tmp_path / "jobs.db"
+async def test_status_names_deleted_file_until_it_is_back(tmp_path: Path) -> None:
+    path = tmp_path / "store" / "jobs.db"
+    path.parent.mkdir()
     async with Optimizer({"add": add(1)}, store=path) as optimizer:
         await (await optimizer.submit({"f": 1}, pipeline="add", options=PLAIN)).wait()
         assert optimizer.status().error is None
@@ -89,8 +90,16 @@ async def test_status_names_deleted_file_without_jobs(tmp_path: Path) -> None:
             while optimizer.status().error is None:
                 await checkpoint()
         assert "was deleted or replaced" in str(optimizer.status().error)
-        with pytest.raises(JobsUnavailableError, match="was deleted or replaced"):
+        with pytest.raises(JobsUnavailableError, match="was deleted or replaced while it was open"):
             await optimizer.submit({"f": 2}, pipeline="add", options=PLAIN)
+        with pytest.raises(JobsUnavailableError, match="was deleted or replaced while it was open"):
+            await optimizer.store.count()
+        assert not path.exists()
+        (tmp_path / "moved.db").rename(path)
+        assert await (await optimizer.submit({"f": 2}, pipeline="add", options=PLAIN)).result() == {"f": 3}
+        path.parent.rename(tmp_path / "moved")
+        with pytest.raises(JobsUnavailableError, match="was deleted or replaced while it was open"):
+            await optimizer.submit({"f": 3}, pipeline="add", options=PLAIN)
 
 
 async def test_status_names_locked_file_until_it_is_free(tmp_path: Path) -> None:
@@ -99,7 +108,7 @@ async def test_status_names_locked_file_until_it_is_free(tmp_path: Path) -> None
         await (await optimizer.submit({"f": 1}, pipeline="add", options=PLAIN)).wait()
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")
-            with pytest.raises(JobsUnavailableError, match="another program has locked it"):
+            with pytest.raises(JobsUnavailableError, match=r"another program has locked it for more than 0\.1 s"):
                 await optimizer.submit({"f": 2}, pipeline="add", options=PLAIN)
             # The file can be read all the time.
             assert (await optimizer.store.count()) == {JobState.DONE: 1}
@@ -197,15 +206,21 @@ async def test_cancellation_waits_for_store() -> None:
         assert gate.cancelled == 1
 
 
-async def test_model_is_read_again_when_store_is_back(tmp_path: Path) -> None:
-    path = tmp_path / "model.onnx"
+@pytest.fixture
+def large_model(tmp_path: Path) -> Path:
+    """Return the file of a model that is not kept in memory."""
     model = with_functions()
     model.doc_string = BIG
+    path = tmp_path / "model.onnx"
     path.write_bytes(model_to_bytes(model))
+    return path
+
+
+async def test_model_is_read_again_when_store_is_back(large_model: Path) -> None:
     store = FaultyStore()
     async with Optimizer({"inline": "onnx.Inline"}, store=store) as optimizer:
         store.before = {"read"}
-        job = await optimizer.submit(path, pipeline="inline", options=PLAIN)
+        job = await optimizer.submit(large_model, pipeline="inline", options=PLAIN)
         await failed(store, "read")
         assert job.record.state in (JobState.QUEUED, JobState.RUNNING)
         store.before = set()
@@ -215,15 +230,11 @@ async def test_model_is_read_again_when_store_is_back(tmp_path: Path) -> None:
         assert ids == sorted(set(ids))
 
 
-async def test_missing_model_fails_its_job_only(tmp_path: Path) -> None:
+async def test_missing_model_fails_its_job_only(large_model: Path) -> None:
     store = FaultyStore()
-    path = tmp_path / "model.onnx"
-    model = with_functions()
-    model.doc_string = BIG
-    path.write_bytes(model_to_bytes(model))
     async with Optimizer({"inline": "onnx.Inline", "add": add(1)}, store=store) as optimizer:
         store.before, store.error = {"read"}, KeyError
-        job = await optimizer.submit(path, pipeline="inline", options=PLAIN)
+        job = await optimizer.submit(large_model, pipeline="inline", options=PLAIN)
         with pytest.raises(JobFailedError, match="KeyError: the model of the job cannot be read"):
             await job.result()
         store.before = set()
@@ -252,19 +263,9 @@ async def test_unexpected_error_of_store_fails_its_job() -> None:
 
 
 async def test_cancelled_caller_does_not_lose_stored_job() -> None:
-    class Slow(FaultyStore):
-        def __init__(self) -> None:
-            super().__init__()
-            self.entered, self.go = anyio.Event(), anyio.Event()
-
-        async def add(self, job: Any, model: Any) -> Any:
-            stored = await super().add(job, model)
-            self.entered.set()
-            await self.go.wait()
-            return stored
-
-    gate, store = Gate(), Slow()
+    gate, store = Gate(), FaultyStore()
     gate.opened.set()
+    store.held = {"add"}
     async with Optimizer({"gate": gate.wait}, store=store) as optimizer:
         async with anyio.create_task_group() as group:
             group.start_soon(lambda: optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN, idempotency_key="k"))
@@ -276,26 +277,12 @@ async def test_cancelled_caller_does_not_lose_stored_job() -> None:
     assert len(gate.started) == 1
 
 
-class SlowUpdate(FaultyStore):
-    """A store that waits within `update`, after it has stored the change."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.entered, self.go = anyio.Event(), anyio.Event()
-
-    async def update(self, changes: Any) -> Any:
-        """Store changes."""
-        result = await super().update(changes)
-        self.entered.set()
-        await self.go.wait()
-        return result
-
-
 @pytest.mark.process
 @pytest.mark.parametrize("executor", [None, ProcessExecutor(1)], ids=["loop", "process"])
 async def test_jobs_join_and_leave_while_attempt_begins(executor: ProcessExecutor | None) -> None:
     assert job_passes.Increment is not None
-    store = SlowUpdate()
+    store = FaultyStore()
+    store.held = {"update"}
     async with Optimizer({"increment": "jobs.Increment"}, store=store, executor=executor) as optimizer:
 
         async def submit(number: int, deadline: float | None = None) -> Job[Any]:

@@ -3,28 +3,21 @@
 All jobs end exactly once, with the right result.
 """
 
-import os
-import re
-import signal
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack
-from functools import cached_property
+from contextlib import AsyncExitStack
 from itertools import count
 from typing import Any, Final
 
 import anyio
-import dask.config as dask_config
-import distributed
 import httpx
 import pytest
 
 from apass.service.connection import Body
+from tests.executors.dask_cluster import dask_cluster
 from tests.helpers.amounts import amount
+from tests.helpers.servers import server_process
 from tests.service.models import model_of, number_of
-from tests.service.postgres import PostgresServer, needs_postgres, running_postgres
+from tests.service.postgres import PostgresServer, needs_postgres
 
 pytestmark = [
     needs_postgres,
@@ -39,56 +32,6 @@ JOBS: Final = amount(2_000, share=0.1)
 CLIENTS: Final = 20
 SERVERS: Final = 3
 """The number of servers. The first one is killed, and the others are standbys."""
-
-dask: Any = distributed
-settings: Any = dask_config
-
-
-class Server:
-    """A process of `apass serve`.
-
-    Parameters:
-        arguments: those of the command.
-
-    """
-
-    def __init__(self, *arguments: str) -> None:
-        command = [sys.executable, "-m", "apass", "serve", "--port", "0", *arguments]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-    @cached_property
-    def url(self) -> str:
-        """The address of the server, which has started then."""
-        assert self.process.stdout is not None
-        lines: list[str] = []
-        for line in self.process.stdout:
-            if match := re.search(r"http://127\.0\.0\.1:\d+", line):
-                return match[0]
-            lines.append(line)
-        raise AssertionError(f"the server did not start: {''.join(lines)}")
-
-    def stop(self) -> None:
-        """Kill the server."""
-        self.process.kill()
-        self.process.communicate()
-
-
-@pytest.fixture
-def postgres() -> Iterator[PostgresServer]:
-    """Return a running database server."""
-    with running_postgres() as server:
-        yield server
-
-
-@pytest.fixture
-def cluster() -> Iterator[Any]:
-    """Return a cluster of two worker processes."""
-    # Use free ports: another cluster may use the default ones. Killed workers restart slowly on a busy machine.
-    scheduler = {"allowed_failures": 5, "dashboard": False, "dashboard_address": "127.0.0.1:0"}
-    with settings.set({"distributed.deploy.lost-worker-timeout": "10 minutes"}):
-        made: Any = dask.LocalCluster(n_workers=2, threads_per_worker=1, scheduler_kwargs=scheduler)
-        with made:
-            yield made
 
 
 class Clients:
@@ -143,27 +86,26 @@ class Clients:
             await anyio.sleep(0.01)
 
 
-async def test_killed_parts_lose_no_job(postgres: PostgresServer, cluster: Any) -> None:
-    database = postgres.create()
-    arguments = ["--store", database, "--executor", f"dask://{cluster.scheduler_address.partition('//')[2]}"]
-    with ExitStack() as stack:
-        servers: list[Server] = []
-        for _ in range(SERVERS):
-            servers.append(Server(*arguments, "--attempts", "50", "--standby"))
-            stack.callback(servers[-1].stop)
-            assert servers[-1].url  # it has started
+async def test_killed_parts_lose_no_job(postgres: PostgresServer) -> None:
+    failures = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "5"}
+    async with AsyncExitStack() as stack:
+        cluster = await stack.enter_async_context(dask_cluster(scheduler=failures))
+        options = ("--store", postgres.create(), "--executor", cluster.address, "--attempts", 50, "--standby")
+        servers = [stack.enter_context(server_process(*options)) for _ in range(SERVERS)]
         clients = Clients([server.url for server in servers])
-        async with httpx.AsyncClient(timeout=120, limits=httpx.Limits(max_connections=CLIENTS)) as http:
-            async with anyio.create_task_group() as group:
-                group.start_soon(clients.submit_all, http)
-                await clients.accepted(JOBS // 4)
-                servers[0].process.kill()
-                await clients.accepted(JOBS // 2)
-                await anyio.to_thread.run_sync(postgres.restart, "immediate")
-                await clients.accepted(3 * JOBS // 4)
-                os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
-            clients.urls = clients.urls[1:]
-            await check_jobs(clients, http)
+        http = await stack.enter_async_context(
+            httpx.AsyncClient(timeout=120, limits=httpx.Limits(max_connections=CLIENTS))
+        )
+        async with anyio.create_task_group() as group:
+            group.start_soon(clients.submit_all, http)
+            await clients.accepted(JOBS // 4)
+            servers[0].process.kill()
+            await clients.accepted(JOBS // 2)
+            await anyio.to_thread.run_sync(postgres.restart, "immediate")
+            await clients.accepted(3 * JOBS // 4)
+            cluster.workers[0].kill()
+        clients.urls = clients.urls[1:]
+        await check_jobs(clients, http)
 
 
 async def check_jobs(clients: Clients, http: httpx.AsyncClient) -> None:
