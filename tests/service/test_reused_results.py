@@ -53,16 +53,12 @@ def run_program(folder: Path, *, amount: int, cacheable: bool) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_edited_constant_is_not_answered_from_store(tmp_path: Path) -> None:
-    first = run_program(tmp_path, amount=1, cacheable=False)
-    second = run_program(tmp_path, amount=2, cacheable=False)
+def test_results_are_reused_after_restart_if_cacheable(tmp_path: Path) -> None:
+    first, edited = [run_program(tmp_path, amount=amount, cacheable=False) for amount in (1, 2)]
     assert first[:2] == ["{'f': 2} False", "{'f': 2} True"]
-    assert second[:2] == ["{'f': 3} False", "{'f': 3} True"]
+    assert edited[:2] == ["{'f': 3} False", "{'f': 3} True"]
     # The request is the same, although the code is not.
-    assert second[2] == first[2]
-
-
-def test_cacheable_pass_is_reused_after_restart(tmp_path: Path) -> None:
+    assert edited[2] == first[2]
     for is_reused in (False, True):
         lines = run_program(tmp_path, amount=1, cacheable=True)
         assert lines[:2] == [f"{{'f': 2}} {is_reused}", "{'f': 2} True"]

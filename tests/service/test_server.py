@@ -17,6 +17,7 @@ from apass.service import Client, Optimizer, ServiceError, create_app
 from apass.service.server import listen, listen_unix, notify_systemd, serve, url_of
 from tests.helpers.command_line import write_model
 from tests.helpers.folders import files
+from tests.helpers.rows import row
 from tests.helpers.servers import http_server
 
 pytestmark = [pytest.mark.anyio, pytest.mark.asyncio_only]
@@ -147,14 +148,6 @@ def test_server_on_trio_names_another_one() -> None:
         anyio.run(partial(serve_with, HoldingApp(), sock, anyio.Event(), 1.0, task_status=None), backend="trio")
 
 
-async def test_lifespan_opens_and_closes_the_optimizer(tmp_path: Path) -> None:
-    optimizer = Optimizer()
-    async with http_server(create_app(optimizer)) as url, Client(url) as client:
-        assert optimizer.is_open
-        await (await client.submit(write_model(tmp_path / "m.onnx"))).result()
-    assert not optimizer.is_open
-
-
 async def test_unix_socket_serves_jobs_and_is_removed(tmp_path: Path) -> None:
     path, model = tmp_path / "s", write_model(tmp_path / "m.onnx")
     stop = anyio.Event()
@@ -168,62 +161,42 @@ async def test_unix_socket_serves_jobs_and_is_removed(tmp_path: Path) -> None:
     assert files(tmp_path) == ["m.onnx"]
 
 
-def test_stale_unix_socket_is_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "s"
+def test_unix_socket_replaces_stale_ones_only(tmp_path: Path) -> None:
+    path, other = tmp_path / "s", tmp_path / "data"
     with socket.socket(socket.AF_UNIX) as old:
         old.bind(str(path))
     with listen_unix(path) as sock:
         assert url_of(sock) == f"unix:{path}"
-    assert not path.exists()
-
-
-def test_unix_socket_of_another_server_is_kept(tmp_path: Path) -> None:
-    path = tmp_path / "s"
-    with listen_unix(path):
         with pytest.raises(InputError, match=f"cannot listen on {path}: another server uses it"), listen_unix(path):
             pass
         assert path.exists()
-
-
-def test_other_file_is_not_replaced_by_a_socket(tmp_path: Path) -> None:
-    path = tmp_path / "s"
-    path.write_text("data")
-    with pytest.raises(InputError, match="another file has this name"), listen_unix(path):
+    assert not path.exists()
+    other.write_text("data")
+    with pytest.raises(InputError, match="another file has this name"), listen_unix(other):
         pass
-    assert path.read_text() == "data"
+    assert other.read_text() == "data"
 
 
-def test_port_in_use_is_reported() -> None:
+def test_unusable_address_is_reported() -> None:
     with listen("127.0.0.1", 0) as sock:
         port = sock.getsockname()[1]
-        with pytest.raises(InputError) as caught, listen("127.0.0.1", port):
-            pass
-    assert str(caught.value) == (
-        f"cannot listen on 127.0.0.1:{port}: Address already in use; "
-        "end the other program, choose another port, or 0 for any that is free"
-    )
+        rows = [
+            ("127.0.0.1", port, ": Address already in use; end the other program, choose another port, or 0 for any"),
+            ("no.such.host.invalid", 0, ": "),
+            ("a" * 300, 0, ": "),
+            ("192.0.2.1", 1, "does not have the address"),
+        ]
+        for host, number, message in rows:
+            with row(host), pytest.raises(InputError) as caught, listen(host, number):
+                pass
+            assert str(caught.value).startswith(f"cannot listen on {host}")
+            assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("host", ["no.such.host.invalid", "a" * 300])
-def test_unknown_host_is_reported(host: str) -> None:
-    with pytest.raises(InputError, match=f"cannot listen on {host}: "), listen(host, 0):
-        pass
-
-
-def test_address_of_another_machine_is_reported() -> None:
-    message = r"cannot listen on 192\.0\.2\.1:1: .*does not have the address"
-    with pytest.raises(InputError, match=message), listen("192.0.2.1", 1):
-        pass
-
-
-def test_ipv6_address_is_written_in_brackets() -> None:
-    with listen("::1", 0) as sock:
-        assert url_of(sock) == f"http://[::1]:{sock.getsockname()[1]}"
-
-
-def test_named_host_is_kept_in_the_url() -> None:
-    with listen("localhost", 0) as sock:
-        assert url_of(sock, "localhost") == f"http://localhost:{sock.getsockname()[1]}"
+def test_url_has_the_host_and_the_port() -> None:
+    for host, name, expected in (("::1", "", "[::1]"), ("localhost", "localhost", "localhost")):
+        with row(host), listen(host, 0) as sock:
+            assert url_of(sock, name) == f"http://{expected}:{sock.getsockname()[1]}"
 
 
 @pytest.mark.parametrize("is_abstract", [False, True])

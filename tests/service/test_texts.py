@@ -119,8 +119,3 @@ async def test_large_texts_are_made_in_order() -> None:
     assert texts[2].endswith(f"f{MANY - 1}: {(MANY - 1) // 2}")
     kinds = [event.kind for event in events if event.kind != "state"]
     assert kinds == ["text", *["started"] * 2, "text", "finished", "started", "text", *["finished"] * 2]
-
-
-async def test_jobs_have_no_texts_by_default() -> None:
-    events = await events_of(Halve, {"f": 2}, JobOptions())
-    assert [event.kind for event in events if "text" in event.data or event.kind == "text"] == []

@@ -1,26 +1,25 @@
-"""Spans of jobs, in the memory exporter of the SDK of OpenTelemetry."""
+"""Spans of jobs, as the SDK of OpenTelemetry records them."""
 
 from collections.abc import Sequence
 
 import pytest
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace import ReadableSpan
 
 import apass
 from apass.executors import ProcessExecutor
 from apass.service import JobFailedError, JobOptions, Optimizer, ServiceTracing
+from tests.helpers.spans import Recorder
+from tests.service.loop_passes import fail
 
 pytestmark = pytest.mark.anyio
 
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
-def tracing() -> tuple[ServiceTracing, InMemorySpanExporter]:
-    """Return an observer whose spans are kept in memory."""
-    exporter, provider = InMemorySpanExporter(), TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    return ServiceTracing(provider.get_tracer("test")), exporter
+def tracing() -> tuple[ServiceTracing, Recorder]:
+    """Return an observer, and what it records."""
+    recorder = Recorder()
+    return ServiceTracing(recorder.tracer), recorder
 
 
 def tree(spans: Sequence[ReadableSpan]) -> list[tuple[str, str | None]]:
@@ -36,22 +35,16 @@ def double(func: int, mod: dict[str, int], ctx: apass.PassContext) -> int:
     return 2 * func
 
 
-@apass.register_pass("tracing.Fail")
-@apass.module_pass(opt_level=0, name="tracing.Fail")
-def fail(mod: dict[str, int], ctx: apass.PassContext) -> dict[str, int]:
-    raise ValueError("no")
-
-
 @pytest.mark.process
 @pytest.mark.parametrize("executor", [None, ProcessExecutor(1)], ids=["loop", "process"])
 async def test_spans_continue_trace_of_caller(executor: ProcessExecutor | None) -> None:
-    observer, exporter = tracing()
+    observer, recorder = tracing()
     pipelines = {"twice": "Repeat{times=2}(tracing.Double)"}
     options = JobOptions(report=False, functions=True)
     async with Optimizer(pipelines, executor=executor, observers=[observer]) as optimizer:
         job = await optimizer.submit({"f": 1}, name="m", pipeline="twice", options=options, trace=TRACE)
         assert await job.result() == {"f": 4}
-    spans = exporter.get_finished_spans()
+    spans = recorder.spans
     assert {f"{span.context.trace_id:x}" for span in spans if span.context is not None} == {TRACE.split("-")[1]}
     assert tree(spans) == [
         ("job m", "caller"),
@@ -69,10 +62,10 @@ async def test_spans_continue_trace_of_caller(executor: ProcessExecutor | None) 
 
 
 async def test_errors_are_recorded_on_spans() -> None:
-    observer, exporter = tracing()
-    async with Optimizer({"fail": fail}, observers=[observer]) as optimizer:
+    observer, recorder = tracing()
+    async with Optimizer({"fail": fail()}, observers=[observer]) as optimizer:
         with pytest.raises(JobFailedError):
             await (await optimizer.submit({"f": 1}, name="m", pipeline="fail", trace="nonsense")).result()
-    spans = exporter.get_finished_spans()
-    assert tree(spans) == [("job m", None), ("tracing.Fail", "job m")]
+    spans = recorder.spans
+    assert tree(spans) == [("job m", None), ("Fail", "job m")]
     assert {span.status.description for span in spans} == {"ValueError: no"}
