@@ -21,7 +21,7 @@ def Increment(func: Any, mod: Module, ctx: apass.PassContext) -> Any:
 
 
 class Panic(BaseException):
-    """An error that is no Exception."""
+    """An error that is no Exception, such as those of foreign libraries."""
 
 
 _ERRORS = {error.__name__: error for error in (KeyboardInterrupt, GeneratorExit, SystemExit, Panic)}
@@ -95,10 +95,3 @@ def Allocate(mod: Module, ctx: apass.PassContext) -> Module:
     while "hold" in mod:
         pass
     return {**mod, "allocated": len(data)}
-
-
-@apass.register_pass("jobs.Big")
-@apass.module_pass(opt_level=0)
-def Big(mod: Module, ctx: apass.PassContext) -> Module:
-    """Return a module that is large."""
-    return {"data": "x" * mod["size"]}

@@ -1,6 +1,5 @@
 """Passes for jobs in the event loop of a test."""
 
-from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -30,12 +29,12 @@ def add(amount: int, name: str = "Add") -> apass.Pass[Module]:
     return body
 
 
-def fail(error: Callable[[], Exception] = lambda: ValueError("no")) -> apass.Pass[Module]:
+def fail(error: Exception | None = None) -> apass.Pass[Module]:
     """Return a pass that raises an error."""
 
     @apass.function_pass(opt_level=0, name="Fail")
     def body(func: int, mod: Module, ctx: apass.PassContext) -> int:
-        raise error()
+        raise ValueError("no") if error is None else error
 
     return body
 

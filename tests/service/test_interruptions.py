@@ -15,21 +15,14 @@ from apass.concurrency.interruption import is_interruption
 from apass.service import JobQuery, JobRecord, JobState, Limits, Optimizer
 from apass.service.sql_jobs import SqlJobStore
 from tests.helpers.rows import row
+from tests.service.job_passes import Panic
 from tests.service.loop_passes import PLAIN, Gate, Module, add, reached
-
-
-class Panic(BaseException):
-    """An error that is no Exception, such as those of foreign libraries."""
-
-
-def ignore(_number: int, _frame: object) -> None:
-    """Do nothing."""
 
 
 @pytest.fixture
 def server_signals() -> Generator[None]:
     """Handle Ctrl-C as a server does: the handler raises nothing."""
-    before = signal.signal(signal.SIGINT, ignore)
+    before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
     yield
     signal.signal(signal.SIGINT, before)
 
@@ -40,6 +33,8 @@ ERRORS: list[Callable[[], BaseException]] = [
     lambda: KeyboardInterrupt("no"),
     lambda: SystemExit("no"),
     lambda: BaseExceptionGroup("no", [SystemExit("no"), Panic("no")]),
+    lambda: ExceptionGroup("no", [OSError("no")]),
+    lambda: RecursionError("no"),
 ]
 
 Kind = Literal["plain", "async", "module"]

@@ -9,19 +9,16 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 import apass
-from apass.executors import ProcessExecutor
-from apass.service import Job, JobCancelledError, JobEvent, JobFailedError, JobOptions, JobState, Limits, Optimizer
+from apass.service import Job, JobCancelledError, JobEvent, JobFailedError, JobState, Limits, Optimizer
 from apass.service.dispatcher import Dispatcher
 from apass.service.jobs import ENDED, JobRecord
 from tests.helpers.amounts import amount, some
-from tests.service import job_passes
 from tests.service.job_stores import FaultyStore
-from tests.service.loop_passes import Module
+from tests.service.loop_passes import PLAIN, Module
 
 pytestmark = pytest.mark.anyio
 
 COUNT = amount(2_000)
-PLAIN = JobOptions(report=False)
 
 
 @apass.module_pass(opt_level=0, name="Work")
@@ -122,30 +119,3 @@ def left_of(optimizer: Optimizer) -> dict[str, object]:
     state = vars(dispatcher)
     names = ("_retries", "_by_key", "_of_job", "_of_work", "_running", "_batches", "_cached")
     return {name: state[name] for name in names if state[name]}
-
-
-@pytest.mark.process
-@pytest.mark.slow
-async def test_every_job_in_processes_ends_once() -> None:
-    assert job_passes.Increment is not None
-    random, ends = Random(3), Ends()
-    options: dict[str, Any] = {"executor": ProcessExecutor(2), "observers": [ends]}
-    async with Optimizer({"fail": "jobs.Increment,jobs.Fail"}, **options) as optimizer:
-
-        async def one(index: int, values: Random) -> None:
-            fails = values.random() < 0.1
-            module = {"f": f"job {index}" if fails else index}
-            job = await optimizer.submit(module, pipeline="fail", options=PLAIN, tenant=f"t{index % 3}")
-            if values.random() < 0.02:
-                await job.cancel()
-            result = await outcome(job)
-            expected = f"job {index} is no number" if fails else {"f": index + 1}
-            assert result == expected or job.record.state is JobState.CANCELLED
-
-        async with anyio.create_task_group() as jobs:
-            for index in range(COUNT):
-                jobs.start_soon(one, index, Random(random.random()))
-        assert optimizer.status().jobs == 0
-        assert left_of(optimizer) == {}
-    assert set(ends.ends.values()) == {1}
-    assert len(ends.ends) == COUNT

@@ -20,6 +20,7 @@ from apass.service import Job, JobFailedError, JobOptions, JobState, Limits, Opt
 from apass.service import dispatcher as dispatcher_module
 from apass.stores import SqliteStore
 from tests.executors.files import pid_in
+from tests.helpers.folders import files
 from tests.helpers.onnx_models import with_functions
 from tests.service import job_passes
 from tests.service.loop_passes import PLAIN, reached
@@ -33,7 +34,6 @@ PIPELINES = {
     "spin": "jobs.Spin,jobs.Increment",
     "wait": "jobs.WaitOnce,jobs.Increment",
     "allocate": "jobs.Allocate",
-    "big": "jobs.Big",
     "raise": "jobs.Raise,jobs.Increment",
     "inline": "onnx.Inline",
 }
@@ -62,11 +62,6 @@ async def run_short_jobs(service: Optimizer) -> None:
         await job.wait()
 
 
-def files_in(folder: Path) -> list[Path]:
-    """Return the files in folders of optimizers."""
-    return list(folder.glob("apass-service-*/*"))
-
-
 async def submit_many(service: Optimizer, pipeline: str, count: int = 20) -> list[Job[Any]]:
     return [await service.submit({"f": index}, pipeline=pipeline, options=PLAIN) for index in range(count)]
 
@@ -76,8 +71,8 @@ async def expect_numbers(jobs: list[Job[Any]]) -> None:
 
 
 @pytest.mark.slow
-async def test_modules_bytes_reports_and_failures_cross_processes() -> None:
-    async with optimizer() as service:
+async def test_modules_bytes_reports_and_failures_cross_processes(tmp_path: Path) -> None:
+    async with optimizer(cache=SqliteStore(tmp_path / "cache.db")) as service:
         job = await service.submit({"f": 1}, pipeline="increment", options=JobOptions(functions=True))
         assert await job.result() == {"f": 2}
         assert "Increment" in await job.report()
@@ -114,10 +109,9 @@ async def test_error_of_any_class_fails_its_job_only(is_task: bool) -> None:
 async def test_large_results_come_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     async with optimizer() as service:
-        job = await service.submit({"size": 5_000_000}, pipeline="big", options=PLAIN)
-        result: Any = await job.result()
-        assert result == {"data": "x" * 5_000_000}
-        assert files_in(tmp_path) == []
+        job = await service.submit({"f": 1, "g": "x" * 5_000_000}, pipeline="increment", options=PLAIN)
+        assert await job.result() == {"f": 2, "g": "x" * 5_000_000}
+        assert files(tmp_path) == []
 
 
 @pytest.mark.slow
@@ -134,37 +128,25 @@ async def test_killed_worker_loses_no_job(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_job_that_kills_workers_fails_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("attempts", "text"), [(1, "its only attempt"), (3, "each of 3 attempts")])
+async def test_job_that_kills_workers_fails_alone(tmp_path: Path, attempts: int, text: str) -> None:
     log = tmp_path / "log"
     log.touch()
-    async with optimizer(limits=Limits(attempts=3)) as service:
-        await run_short_jobs(service)
-        deadly = await service.submit(
-            {"f": 1, "die": 100, "log": str(log)}, pipeline="die", options=PLAIN, name="deadly"
-        )
-        jobs = await submit_many(service, "die")
-        with pytest.raises(JobFailedError, match=r"WorkerLostError: .* in each of 3 attempts") as caught:
-            await deadly.result()
-        failure = caught.value.failure
-        assert failure.message.endswith("attempts: the worker process died (SIGKILL); pass 'jobs.Die' was running")
-        assert failure.pass_name == "jobs.Die"
-        await expect_numbers(jobs)
-        assert max(job.record.attempts for job in jobs) <= 2
-    assert log.read_text() == "xxx"
-
-
-@pytest.mark.slow
-async def test_jobs_that_run_once_do_not_share_batch(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    log.touch()
-    async with optimizer(limits=Limits(attempts=1)) as service:
+    async with optimizer(limits=Limits(attempts=attempts)) as service:
         await run_short_jobs(service)
         deadly = await service.submit({"f": 1, "die": 100, "log": str(log)}, pipeline="die", options=PLAIN)
         jobs = await submit_many(service, "die")
-        assert (await deadly.wait()).state is JobState.FAILED
+        with pytest.raises(JobFailedError, match=rf"WorkerLostError: .* in {text}") as caught:
+            await deadly.result()
+        failure = caught.value.failure
+        assert f"{text}: the worker process died (SIGKILL)" in failure.message
+        if attempts > 1:
+            assert failure.message.endswith("; pass 'jobs.Die' was running")
+            assert failure.pass_name == "jobs.Die"
         await expect_numbers(jobs)
-        assert {job.record.attempts for job in jobs} == {1}
-    assert log.read_text() == "x"
+        # Jobs that run once share no batch with others.
+        assert max(job.record.attempts for job in jobs) <= min(attempts, 2)
+    assert log.read_text() == "x" * attempts
 
 
 @pytest.mark.slow
@@ -225,39 +207,36 @@ async def test_worker_over_its_memory_fails_its_job_only() -> None:
 
 
 @in_worker
-async def test_memory_that_ended_a_worker_is_learned() -> None:
-    memory = 2**29
-    async with Optimizer(
-        PIPELINES, executor=ProcessExecutor(2, memory=memory), limits=Limits(memory_bytes=memory)
-    ) as service:
-        await (await service.submit({"megabytes": 600, "hold": 1}, pipeline="allocate", options=PLAIN)).wait()
-        holding = await service.submit({"megabytes": 101, "hold": 1}, pipeline="allocate", options=PLAIN)
-        waiting = await service.submit({"megabytes": 102, "hold": 1}, pipeline="allocate", options=PLAIN)
-        other = await service.submit({"f": 1}, pipeline="increment", options=PLAIN)
-        await reached(holding, "started")
-        assert waiting.record.state is JobState.QUEUED
-        await holding.cancel()
-        await reached(waiting, "started")
-        await waiting.cancel()
-        assert await other.result() == {"f": 2}
-
-
-@in_worker
-async def test_memory_that_jobs_needed_is_learned() -> None:
-    """The second job of 300 MB is not expected to fit, beside the third."""
-    async with optimizer(2, limits=Limits(memory_bytes=540 * 2**20)) as service:
+@pytest.mark.parametrize(
+    ("memory", "models", "size"),
+    [
+        (512, [{"megabytes": 600, "hold": 1}], 101),
         # What an earlier job of the same worker has needed does not hide what the next one needs.
-        for model in ({"megabytes": 500, "text": "x" * 1000}, {"megabytes": 300}):
+        (540, [{"megabytes": 500, "text": "x" * 1000}, {"megabytes": 300}], 301),
+    ],
+    ids=["exceeded", "needed"],
+)
+async def test_memory_of_jobs_is_learned(memory: int, models: list[dict[str, Any]], size: int) -> None:
+    """The second of two similar jobs is not expected to fit beside the first."""
+    limit = memory * 2**20
+    executor = ProcessExecutor(2, memory=limit if len(models) == 1 else None)
+    async with Optimizer(PIPELINES, executor=executor, limits=Limits(memory_bytes=limit)) as service:
+        for model in models:
             await (await service.submit(model, pipeline="allocate", options=PLAIN)).wait()
-        holding = await service.submit({"megabytes": 301, "hold": 1}, pipeline="allocate", options=PLAIN)
-        waiting = await service.submit({"megabytes": 302, "hold": 1}, pipeline="allocate", options=PLAIN)
+        holding, waiting = [
+            await service.submit({"megabytes": size + more, "hold": 1}, pipeline="allocate", options=PLAIN)
+            for more in range(2)
+        ]
         other = await service.submit({"f": 1}, pipeline="increment", options=PLAIN)
         await reached(holding, "started")
-        assert await other.result() == {"f": 2}
+        if len(models) > 1:
+            # It fits beside the first one.
+            assert await other.result() == {"f": 2}
         assert waiting.record.state is JobState.QUEUED
         await holding.cancel()
         await reached(waiting, "started")
         await waiting.cancel()
+        assert await other.result() == {"f": 2}
 
 
 async def test_equal_jobs_follow_leader_into_process() -> None:
@@ -321,9 +300,3 @@ def children() -> set[int]:
     """Return the ids of the child processes."""
     lists = [path.read_text().split() for path in Path("/proc/self/task").glob("*/children")]
     return {int(pid) for listed in lists for pid in listed}
-
-
-@in_worker
-async def test_cache_is_shared_by_workers(tmp_path: Path) -> None:
-    async with optimizer(2, cache=SqliteStore(tmp_path / "cache.db")) as service:
-        await expect_numbers(await submit_many(service, "increment", 5))
