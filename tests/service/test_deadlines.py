@@ -118,14 +118,14 @@ async def test_deadlines_of_ended_jobs_are_forgotten() -> None:
 
     deadlines = Deadlines(on_due)
     now = anyio.current_time()
-    last = live_job()
+    ended, last = live_job(), live_job()
+    ended.is_ending = True
     async with anyio.create_task_group() as group:
         group.start_soon(deadlines.run)
-        for index in range(5 * SPARE):
-            live = live_job(id=str(index))
-            live.is_ending = True
-            deadlines.add(live, now + 1000)
+        for _ in range(5 * SPARE):
+            deadlines.add(ended, now + 1000)
         assert len(vars(deadlines)["_heap"]) <= SPARE
+        deadlines.add(ended, now)
         deadlines.add(last, now + 0.01)
         await called.wait()
         group.cancel_scope.cancel()

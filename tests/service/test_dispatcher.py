@@ -148,7 +148,7 @@ async def test_cancelled_leader_leaves_work_to_equal_job() -> None:
         block.opened.set()
         await reached(jobs[1], "started")
         await jobs[1].cancel()
-        late = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN)
+        late = await optimizer.submit({"f": 1}, pipeline="gate", options=PLAIN, priority=1)
         gate.opened.set()
         assert await jobs[2].result() == await late.result() == {"f": 1, "passed": 1}
         assert [job.record.state for job in jobs[:2]] == 2 * [JobState.CANCELLED]

@@ -29,8 +29,6 @@ pytestmark = pytest.mark.anyio
 Make = Callable[[], JobStore]
 MakeSql = Callable[[], SqlJobStore]
 
-PARTS = amount(8, least=2)
-"""Models that each task of a test adds."""
 RESULT = Blob.of(b"a result")
 
 
@@ -398,7 +396,7 @@ async def test_same_large_model_is_stored_at_once(make: Make) -> None:
 @pytest.mark.slow
 async def test_concurrent_removals_keep_unfinished_uploads(make_sql: MakeSql, monkeypatch: pytest.MonkeyPatch) -> None:
     async def add(store: JobStore, number: int) -> None:
-        for part in range(PARTS):
+        for part in range(amount(8, least=2)):
             model = Blob.of(bytes([number, part]) * (CHUNK // 2 + 1))
             await store.add(new_job(model), model)
             for _ in range(number % 3):

@@ -28,6 +28,7 @@ from tests.helpers.onnx_models import with_functions
 from tests.service import job_passes
 from tests.service.job_stores import FaultyStore
 from tests.service.loop_passes import PLAIN, Gate, add, reached
+from tests.service.stored_jobs import MODEL, new_job
 
 pytestmark = pytest.mark.anyio
 
@@ -93,13 +94,13 @@ async def test_status_names_deleted_file_until_it_is_back(tmp_path: Path) -> Non
         with pytest.raises(JobsUnavailableError, match="was deleted or replaced while it was open"):
             await optimizer.submit({"f": 2}, pipeline="add", options=PLAIN)
         with pytest.raises(JobsUnavailableError, match="was deleted or replaced while it was open"):
-            await optimizer.store.count()
+            await optimizer.store.add(new_job(), MODEL)
         assert not path.exists()
         (tmp_path / "moved.db").rename(path)
         assert await (await optimizer.submit({"f": 2}, pipeline="add", options=PLAIN)).result() == {"f": 3}
         path.parent.rename(tmp_path / "moved")
         with pytest.raises(JobsUnavailableError, match="was deleted or replaced while it was open"):
-            await optimizer.submit({"f": 3}, pipeline="add", options=PLAIN)
+            await optimizer.store.add(new_job(), MODEL)
 
 
 async def test_status_names_locked_file_until_it_is_free(tmp_path: Path) -> None:

@@ -30,8 +30,6 @@ pytestmark = [
 
 JOBS: Final = amount(2_000, share=0.1)
 CLIENTS: Final = 20
-SERVERS: Final = 3
-"""The number of servers. The first one is killed, and the others are standbys."""
 
 
 class Clients:
@@ -91,7 +89,8 @@ async def test_killed_parts_lose_no_job(postgres: PostgresServer) -> None:
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(dask_cluster(scheduler=failures))
         options = ("--store", postgres.create(), "--executor", cluster.address, "--attempts", 50, "--standby")
-        servers = [stack.enter_context(server_process(*options)) for _ in range(SERVERS)]
+        # The first server is killed, and the others are standbys.
+        servers = [stack.enter_context(server_process(*options)) for _ in range(3)]
         clients = Clients([server.url for server in servers])
         http = await stack.enter_async_context(
             httpx.AsyncClient(timeout=120, limits=httpx.Limits(max_connections=CLIENTS))
