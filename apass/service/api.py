@@ -5,9 +5,8 @@ from dataclasses import fields as dataclass_fields
 from json import dumps
 from typing import Annotated, Any, Final, Literal, TypedDict, cast
 
-from apass.core.ir_plugin import known_suffixes
 from apass.errors import MissingExtraError
-from apass.service.jobs import JobFailure, JobOptions, JobRecord, JobState, JobSummary
+from apass.service.jobs import JobFailure, JobOptions, JobRecord, JobState, JobSummary, is_file_kind
 
 try:
     from msgspec import UNSET, Meta, Struct, UnsetType, convert, json, to_builtins
@@ -391,8 +390,6 @@ def job_of(record: JobRecord, root: str, *, may_read: bool = True) -> Job:
 
     """
     path = f"{root}/v1/jobs/{record.id}"
-    # Models and results of programs are no files.
-    files = tuple(known_suffixes())
     result: Blob | None = None
     if may_read and record.state is JobState.DONE and record.result_digest is not None:
         result = Blob(record.result_digest, record.result_size or 0)
@@ -406,8 +403,8 @@ def job_of(record: JobRecord, root: str, *, may_read: bool = True) -> Job:
         links=Links(
             path,
             f"{path}/events",
-            f"{path}/model" if may_read and record.kind in files else None,
-            f"{path}/result" if result is not None and record.result_kind in files else None,
+            f"{path}/model" if may_read and is_file_kind(record.kind) else None,
+            f"{path}/result" if result is not None and is_file_kind(record.result_kind) else None,
             f"{path}/report" if may_read and record.report_digest is not None else None,
         ),
     )

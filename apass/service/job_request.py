@@ -17,7 +17,7 @@ from apass.core.ir_plugin import file_suffix
 from apass.errors import ApassError, did_you_mean
 from apass.service.errors import InvalidJobError, ModelTooLargeError
 from apass.service.job_store import Blob, blob_of_file
-from apass.service.jobs import JobOptions, JobRecord, check_deadline, job_key, new_job_id
+from apass.service.jobs import JobOptions, JobRecord, check_deadline, is_file_kind, job_key, new_job_id
 from apass.service.limits import Limits
 from apass.service.work import INLINE
 from apass.util.checks import check_type
@@ -200,7 +200,7 @@ def request_key(record: JobRecord) -> str:
     It is the same in each process, in contrast to the key of the job: the code of the passes may have changed.
     """
     # The kind of the result of a module is known at its end only.
-    kinds = [record.kind, record.result_kind] if record.kind in suffixes() else [record.kind]
+    kinds = [record.kind, record.result_kind] if is_file_kind(record.kind) else [record.kind]
     return job_key(bytes.fromhex(record.model_digest), record.pipeline, kinds, record.options.as_json())
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "JobRecord",
     "JobState",
     "JobSummary",
+    "is_file_kind",
     "job_key",
     "new_job_id",
 ]
@@ -276,6 +277,16 @@ def job_key(model: bytes, *parts: object) -> str:
 
     """
     return sha256(json.dumps([model.hex(), *parts], sort_keys=True, default=str).encode()).hexdigest()
+
+
+def is_file_kind(kind: str) -> bool:
+    """Return whether models of a kind are files, and no modules of a program.
+
+    >>> [is_file_kind(kind) for kind in (".onnx", "builtins.dict")]
+    [True, False]
+    """
+    # To list the suffixes of all formats would take as long as to write the answer for a job.
+    return kind.startswith(".")
 
 
 def check_deadline(value: object) -> None:

@@ -14,7 +14,6 @@ from anyio.abc import TaskStatus
 from anyio.lowlevel import current_token
 from anyio.to_thread import run_sync
 
-from apass.batch.formats import suffixes
 from apass.core.executor import Executor, ExecutorChoice, check_executor, executor_in_force, new_executor
 from apass.core.store import Store
 from apass.executors.remote import RemoteExecutor
@@ -40,6 +39,7 @@ from apass.service.jobs import (
     JobOptions,
     JobRecord,
     JobState,
+    is_file_kind,
 )
 from apass.service.limits import Limits
 from apass.service.live_job import LiveJob
@@ -416,7 +416,7 @@ class Optimizer:
             raise UnknownJobError(f"there is no job {job_id!r}; it may have expired")
         if live is None:
             live, record = await self._acceptance.current(record)
-        return self._job(record, live, is_module=record.kind not in suffixes())
+        return self._job(record, live, is_module=not is_file_kind(record.kind))
 
     def _job(self, record: JobRecord, live: LiveJob | None, *, is_module: bool) -> Job[Any]:
         return Job(record, live, self.store, self._cancel, self._check_loop, is_module=is_module)

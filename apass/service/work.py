@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar, cast
 import anyio
 import anyio.to_thread
 
-from apass.batch.formats import ModelFormat, format_of, suffixes
+from apass.batch.formats import ModelFormat, format_of
 from apass.concurrency.interruption import is_interruption
 from apass.core.adapter import IRAdapter, adapter_by_name, adapter_for, run_in_thread_if_safe, type_name
 from apass.core.context import PassContext, current_scope
@@ -37,7 +37,7 @@ from apass.instruments.support.outcomes import inner_errors, leaves_of
 from apass.passes.base import Pass
 from apass.pipelines.parser import parse_pipeline
 from apass.runner.changes import CHANGES, ChangeLog
-from apass.service.jobs import JobFailure, JobOptions, JobSummary
+from apass.service.jobs import JobFailure, JobOptions, JobSummary, is_file_kind
 from apass.service.texts import TextEncoder
 from apass.util.files import PartFile, completed_later, give_up
 from apass.util.identity_cache import IdentityCache
@@ -233,7 +233,7 @@ def _path_remover(work: Work) -> Callable[[str], str]:
 async def _transform(work: Work) -> tuple[int, int, bool, str, bytes | Path | None]:
     """Return nodes before, nodes after, whether the model has changed, kind, result."""
     pipeline = _loaded(work.pipeline) if isinstance(work.pipeline, bytes) else work.pipeline
-    is_file = work.kind in suffixes()
+    is_file = is_file_kind(work.kind)
     if is_file:
         file_format = _format_of(work.kind, work.result_kind, pipeline)
         adapter = file_format.plugin.adapter
@@ -259,7 +259,7 @@ async def _transform(work: Work) -> tuple[int, int, bool, str, bytes | Path | No
 
 def read_model(work: Work) -> tuple[Any, str]:
     """Return the model of a job, and the text of the default pipeline of its IR."""
-    if work.kind in suffixes():
+    if is_file_kind(work.kind):
         file_format = _format_of(work.kind, work.kind, None)
         return _read_file(work, file_format), file_format.default_pipeline
     mod = _adapter_of(work.kind).loads(_bytes_of(work.model))

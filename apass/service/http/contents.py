@@ -13,6 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from apass.batch.formats import suffixes
 from apass.service.http.uploads import media_type
 from apass.service.job_store import CHUNK, JobStore, missing_blob
+from apass.service.jobs import is_file_kind
 from apass.util.printable import printable
 
 __all__ = ["blob_response", "file_name"]
@@ -132,7 +133,7 @@ def file_name(name: str, kind: str) -> str:
     """
     path = PurePosixPath(printable(name))
     last = path.name if path.name not in ("", "..") else "model"
-    if kind not in suffixes():
+    if not is_file_kind(kind):
         return last
     return f"{path.stem if path.suffix.lower() in suffixes() else last}{kind}"
 

@@ -14,7 +14,6 @@ from anyio.to_thread import run_sync
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from apass.batch.formats import suffixes
 from apass.core.ir_plugin import file_suffix
 from apass.service import api
 from apass.service.errors import (
@@ -44,7 +43,7 @@ from apass.service.http.security import REPORT_POLICY
 from apass.service.http.uploads import Upload, clean_name, read_upload
 from apass.service.job import Job
 from apass.service.job_store import CHUNK, JobQuery, missing_blob, read_blob, write_blob
-from apass.service.jobs import JobOptions, JobRecord, JobState
+from apass.service.jobs import JobOptions, JobRecord, JobState, is_file_kind
 
 __all__ = ["JobHandlers"]
 
@@ -246,7 +245,7 @@ class JobHandlers(Handlers):
         """Submit the model of a job again, with the same pipeline and options."""
         record = (await self._find(request)).record
         _check_answer(request)
-        if record.kind not in suffixes():
+        if not is_file_kind(record.kind):
             raise InvalidJobError(
                 f"job {record.id} has a module of the class {record.kind!r}, and not a file; submit it in the program"
             )
@@ -255,7 +254,7 @@ class JobHandlers(Handlers):
                 model,
                 kind=record.kind,
                 # A pass may have converted the model to another IR.
-                result_kind=record.result_kind if record.result_kind in suffixes() else None,
+                result_kind=record.result_kind if is_file_kind(record.result_kind) else None,
                 pipeline=record.pipeline,
                 name=record.name,
                 tenant=record.tenant,

@@ -22,6 +22,7 @@ from apass.service.errors import JobsUnavailableError, ModelTooLargeError
 from apass.service.http.parameters import LONGEST
 from apass.service.http.problems import BadRequestError, SlowRequestError, UnsupportedMediaTypeError
 from apass.service.http.requests import Service
+from apass.service.jobs import is_file_kind
 from apass.util.printable import printable
 
 __all__ = ["BodyReader", "Upload", "clean_name", "media_type", "read_upload", "suffix_of_type"]
@@ -267,7 +268,7 @@ def media_type(suffix: str) -> str:
     >>> media_type(".onnx"), media_type(".mlir"), media_type("builtins:dict")
     ('application/onnx', 'application/x-mlir', 'application/octet-stream')
     """
-    if suffix not in suffixes():
+    if not is_file_kind(suffix):
         return "application/octet-stream"
     return _TYPES.get(suffix, f"application/x-{suffix.removeprefix('.')}")
 
