@@ -13,6 +13,7 @@ from apass.core.adapter import IRAdapter, ModT, adapter_for, adapter_of_type, of
 from apass.errors import AdapterError, InputError, PluginError
 from apass.loading.entry_points import Offer, plugins
 from apass.util.files import Prepared
+from apass.util.identity_cache import IdentityCache
 from apass.util.interactive import definition_in_session
 
 __all__ = [
@@ -212,6 +213,9 @@ _IRS: Final = "apass.irs"
 _REGISTERED: Final[dict[str, IRPlugin[Any]]] = {}
 """The registered plug-ins, by suffix in lower case."""
 
+_BY_SUFFIX: Final[IdentityCache[Mapping[str, Offer]]] = IdentityCache(held=2)
+"""The default plug-ins of entry points. Each job asks for them."""
+
 
 def file_suffix(path: Path) -> str:
     """Return the suffix of a model file in lower case.
@@ -262,8 +266,13 @@ def known_suffixes() -> Iterator[str]:
 
 def _offers() -> Mapping[str, Offer]:
     """Return the default plug-ins of entry points, by suffix in lower case."""
-    named = {suffix: offer for _, suffix, offer in reversed([*_named_offers()])}  # the first one is the default
-    return named | {name.lower(): offer for name, offer in plugins(_IRS).items() if name.startswith(".")}
+    declared = plugins(_IRS)
+    offers = _BY_SUFFIX.get(declared)
+    if offers is None:
+        named = {suffix: offer for _, suffix, offer in reversed([*_named_offers()])}  # the first one is the default
+        offers = named | {name.lower(): offer for name, offer in declared.items() if name.startswith(".")}
+        _BY_SUFFIX.keep(declared, offers)
+    return offers
 
 
 def _named_offers() -> Iterator[tuple[str, str, Offer]]:

@@ -285,7 +285,7 @@ def is_file_kind(kind: str) -> bool:
     >>> [is_file_kind(kind) for kind in (".onnx", "builtins.dict")]
     [True, False]
     """
-    # To list the suffixes of all formats would take as long as to write the answer for a job.
+    # The kind of a module is the name of its class.
     return kind.startswith(".")
 
 
