@@ -145,7 +145,7 @@ async def test_stopped_server_loses_lock(url: str, anyio_backend_name: str) -> N
     with adding_jobs(url, anyio_backend_name, "1", "1") as process:
         process.send_signal(signal.SIGSTOP)
         store = SqlJobStore(url)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await store.open(wait=True)
         await store.close()
 
@@ -155,14 +155,14 @@ async def test_lost_lock_is_regained(postgres: PostgresServer, url: str) -> None
     async with opened(partial(SqlJobStore, url, timeout=1)) as store:
         (before,) = postgres.query(url, LOCK)
         end_lock(postgres, url)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while not postgres.query(url, LOCK):  # noqa: ASYNC110  it happens in a thread
                 await anyio.sleep(0.05)
         assert postgres.query(url, LOCK) != [before]
         await store.add(new_job(MODEL), MODEL)
         with pytest.raises(StoreTakenError):
             await SqlJobStore(url).open()
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         while postgres.query(url, LOCK):  # noqa: ASYNC110  the server ends the session later
             await anyio.sleep(0.05)
 

@@ -71,7 +71,7 @@ async def test_killed_process_loses_no_job(target: str, anyio_backend_name: str)
     for seed in range(kills):
         lines += await killed_at(random, target, anyio_backend_name, str(seed))
         store = SqlJobStore(target)
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             # The database may not have noticed the end of the process.
             jobs = await store.open(wait="://" in target)
         assert sorted(job.id for job in jobs) == await unfinished(store)
