@@ -3,7 +3,7 @@
 import builtins
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from anyio.to_thread import run_sync
 
@@ -16,11 +16,8 @@ from apass.instruments.reproducer.capture import context_fields
 from apass.instruments.reproducer.folder import Failure, Reproducer, dump_module, write_reproducer
 from apass.service.job import Job
 from apass.service.jobs import JobFailure, JobRecord
+from apass.service.remote_job import RemoteJob
 from apass.service.work import Work, read_model
-
-if TYPE_CHECKING:
-    # A program without the client needs no httpx.
-    from apass.service.remote_job import RemoteJob
 
 __all__ = ["write_job_reproducer"]
 
@@ -28,7 +25,7 @@ SEQUENTIAL: Final = "sequential"
 """The name of a pipeline without a name."""
 
 
-async def write_job_reproducer(job: "Job[Any] | RemoteJob", pipelines: Mapping[str, str], folder: Path) -> Path:
+async def write_job_reproducer(job: Job[Any] | RemoteJob, pipelines: Mapping[str, str], folder: Path) -> Path:
     """Write what is needed to repeat the failure of a job, and return the folder.
 
     It is the model with the whole pipeline, because the input of the pass that failed was lost with its worker.
