@@ -3,7 +3,7 @@
 import builtins
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from anyio.to_thread import run_sync
 
@@ -14,9 +14,7 @@ from apass.core.context import PassContext
 from apass.errors import ReproducerError
 from apass.instruments.reproducer.capture import context_fields
 from apass.instruments.reproducer.folder import Failure, Reproducer, dump_module, write_reproducer
-from apass.service.job import Job
 from apass.service.jobs import JobFailure, JobRecord
-from apass.service.remote_job import RemoteJob
 from apass.service.work import Work, read_model
 
 __all__ = ["write_job_reproducer"]
@@ -25,26 +23,24 @@ SEQUENTIAL: Final = "sequential"
 """The name of a pipeline without a name."""
 
 
-async def write_job_reproducer(job: Job[Any] | RemoteJob, pipelines: Mapping[str, str], folder: Path) -> Path:
+async def write_job_reproducer(record: JobRecord, model: bytes, pipelines: Mapping[str, str], folder: Path) -> Path:
     """Write what is needed to repeat the failure of a job, and return the folder.
 
     It is the model with the whole pipeline, because the input of the pass that failed was lost with its worker.
 
     Parameters:
-        job: a job that has failed.
+        record: a job that has failed.
+        model: its model.
         pipelines: the texts of named pipelines; an empty text is the default of the model's IR.
         folder: the folder to write; a number is added if it exists.
 
     Raises:
         ReproducerError: if the job has not failed.
-        NoResultError: if the model was removed.
         AdapterError: if the model cannot be read here.
 
     """
-    record = await job.wait()
     if record.failure is None:
         raise ReproducerError(f"job {record.id} is {record.state}; a reproducer repeats the failure of a job")
-    model = await job.model()
     text = pipelines.get(record.pipeline, record.pipeline)
     return await run_sync(_write, record, record.failure, model, text, backend_name(), folder)
 

@@ -79,7 +79,7 @@ async def test_poison_job_fails_after_its_attempts(tmp_path: Path) -> None:
         assert [await job.result() for job in jobs] == [{"f": number + 1} for number in range(20)]
         # Dask has not repeated it below the attempts.
         assert (tmp_path / "log").read_text() == "xxx"
-        folder = await write_job_reproducer(poison, PIPELINES, tmp_path / "failure")
+        folder = await write_job_reproducer(await poison.wait(), await poison.model(), PIPELINES, tmp_path / "failure")
         assert (await replay(folder)).verdict is Verdict.SAME
 
 

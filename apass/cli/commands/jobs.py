@@ -207,7 +207,7 @@ def reproducer(
     async def work(client: Any) -> None:
         job = await _find(client, job_id)
         texts = {pipeline["name"]: pipeline["text"] for pipeline in await client.pipelines()}
-        echo(str(await write_job_reproducer(job, texts, output)))
+        echo(str(await write_job_reproducer(await job.wait(), await job.model(), texts, output)))
 
     _run(options[0], work)
 
