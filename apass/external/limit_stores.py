@@ -37,14 +37,14 @@ return 1"""
 
 @contextmanager
 def _errors_of(
-    what: str, errors: type[Exception] | tuple[type[Exception], ...], *, shield: bool = False
+    what: str, errors: type[Exception] | tuple[type[Exception], ...], seconds: float | None, *, shield: bool = False
 ) -> Generator[None]:
     """Limit the time of calls of a library, and raise StoreError for its errors."""
     try:
-        with anyio.fail_after(TIMEOUT, shield=shield):
+        with anyio.fail_after(seconds, shield=shield):
             yield
     except TimeoutError:
-        raise StoreError(f"{what} cannot be used: it did not reply within {TIMEOUT:g} s") from None
+        raise StoreError(f"{what} cannot be used: it did not reply within {seconds:g} s") from None
     except errors as error:
         raise StoreError(f"{what} cannot be used: {error}") from error
 
@@ -122,13 +122,22 @@ class _DatabaseLimits(LimitStore):
         errors: the errors of its library.
         clock: the SQL expression for the seconds since 1970.
         mark: the placeholder for a value in statements.
+        may_hang: whether the library waits without a limit.
 
     """
 
     def __init__(
-        self, what: str, connect: Callable[[], _Connection], errors: type[Exception], clock: str, mark: str
+        self,
+        what: str,
+        connect: Callable[[], _Connection],
+        errors: type[Exception],
+        clock: str,
+        mark: str,
+        *,
+        may_hang: bool,
     ) -> None:
         self._what = what
+        self._may_hang = may_hang
         self._errors = errors
         self._connection = LoopResource(connect, lambda connection: connection.close())
         self._find = f"SELECT (SELECT state FROM apass_limits WHERE name = {mark}), {clock}"
@@ -150,7 +159,8 @@ class _DatabaseLimits(LimitStore):
         try:
             # A thread that is abandoned might make its change after later ones. While a thread reads, a server that
             # hangs must not hold up a deadline.
-            with _errors_of(self._what, self._errors, shield=is_change):
+            seconds = TIMEOUT if self._may_hang else None
+            with _errors_of(self._what, self._errors, seconds, shield=is_change):
                 connection = await self._connection.get()
                 return await run_sync(
                     connection.rows, statement, values, abandon_on_cancel=True, limiter=NO_LIMIT.here()
@@ -277,7 +287,7 @@ class _RedisSession(LimitStore):
         return bool(await self._run(lambda: self._client.eval(_SWAP, keys=[_KEY + name], args=[old, new])))
 
     async def _run(self, call: Callable[[], Awaitable[Any]]) -> Any:
-        with _errors_of("the Redis server of limits", self._errors):
+        with _errors_of("the Redis server of limits", self._errors, TIMEOUT):
             return await call()
 
 
@@ -300,7 +310,8 @@ def limit_store(where: str) -> LimitStore:
             raise MissingExtraError(message) from error
         clock = "extract(epoch FROM clock_timestamp())::float8"
         connect = partial(_PostgresConnection, psycopg, where)
-        return _DatabaseLimits("the database of limits", connect, psycopg.Error, clock, "%s")
+        return _DatabaseLimits("the database of limits", connect, psycopg.Error, clock, "%s", may_hang=True)
     clock = "(julianday('now') - 2440587.5) * 86400.0"
     connect_file = partial(_SqliteConnection, Path(where))
-    return _DatabaseLimits(f"the file of limits {where!r}", connect_file, sqlite3.Error, clock, "?")
+    what = f"the file of limits {where!r}"
+    return _DatabaseLimits(what, connect_file, sqlite3.Error, clock, "?", may_hang=False)

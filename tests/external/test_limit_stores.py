@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from apass.errors import BudgetSpentError, StoreError, StoreWarning
-from apass.external import Budget, Policy, Rate, Service
+from apass.external import Budget, Policy, Rate, Service, limit_stores
 from apass.external.limit_stores import LocalLimits
 from apass.external.shared_limits import SharedLimits
 
@@ -37,6 +37,17 @@ async def test_unreachable_store_is_an_error(where: str, message: str, tmp_path:
             await service.ask(0)
         gc.collect()
     assert "secret" not in str(caught.value)
+
+
+async def test_locked_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limit_stores, "TIMEOUT", 0.1)
+    service = Service(anyio.sleep, Policy(shared=tmp_path / "limits.db", rate=Rate(questions=1000)), name="model")
+    await service.ask(0)
+    with closing(sqlite3.connect(tmp_path / "limits.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match=r"limits\.db' cannot be used: database is locked"):
+            await service.ask(0)
+    await service.ask(0)
 
 
 async def test_answer_is_kept_without_the_store(tmp_path: Path) -> None:
