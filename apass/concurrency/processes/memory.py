@@ -62,8 +62,11 @@ class PeakMeter:
         """
         if not self._start:
             return _highest_peak() - self._first_peak
-        _, _, peak = (_SELF / "status").read_bytes().partition(b"VmHWM:")
-        return max(0, 1024 * int(peak.split(maxsplit=1)[0]) - self._start)
+        # A sandbox may leave the line out, and a job must not fail by its measurement.
+        with suppress(OSError, IndexError):
+            _, _, peak = (_SELF / "status").read_bytes().partition(b"VmHWM:")
+            return max(0, 1024 * int(peak.split(maxsplit=1)[0]) - self._start)
+        return 0
 
 
 def _highest_peak() -> int:
