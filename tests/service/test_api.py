@@ -20,9 +20,9 @@ def test_job_survives_the_interface() -> None:
         failure=JobFailure("Error", "a\udcff", ("note",), "Pass", None, ({"level": "error"},)),
         summary=JobSummary(2, 1, True, {"Pass": 1}),
     )
-    data = api.encode_json(api.job_of(job, "/root"))
+    data = api.encode_json(api.job_of(job, "/mounted"))
     assert api.record_of(convert(json.loads(data), api.Job)) == job.with_state(job.state, key="")
-    assert json.loads(data)["links"]["result"] == f"/root/v1/jobs/{job.id}/result"
+    assert json.loads(data)["links"]["result"] == f"/mounted/v1/jobs/{job.id}/result"
 
 
 def test_query_has_what_differs_from_the_defaults() -> None:
