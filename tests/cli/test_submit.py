@@ -311,6 +311,13 @@ def test_misuse_is_one_line(options: list[str], message: str, tmp_path: Path) ->
     assert message in result.stderr
 
 
+def test_model_without_suffix_is_refused(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx").rename(tmp_path / "m")
+    result = apass("submit", model, "-o", tmp_path / "out")
+    assert (result.exit_code, result.stdout, files(tmp_path)) == (2, "", ["m"])
+    assert result.stderr.startswith(f"apass: model file {model} has no suffix, by which the server knows its format; ")
+
+
 @pytest.mark.parametrize("options", [["-p", "onnx.Simplfy"], ["-p", "onnx.Simplify", "--config", "no.such=1"]])
 def test_pipeline_is_rejected_as_by_opt(options: list[str], tmp_path: Path) -> None:
     for name in ("a.onnx", "b.onnx"):

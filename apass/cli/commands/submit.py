@@ -206,6 +206,12 @@ def submit(
         files = replace(files, output=streams.output, to=result_format(streams.output, files.to))
         jobs = plan_files(streams.models, streams.output, in_place=files.in_place, to=files.to)
         streams.check_number(jobs)
+        nameless = next((job.source for job in jobs if not job.suffix), None)
+        if nameless is not None:
+            raise InputError(
+                f"model file {nameless} has no suffix, by which the server knows its format; rename it, or send it to "
+                f"standard input with --from FORMAT"
+            )
         if files.wait:
             check_writable(jobs, streams.output)
         run = _Run(jobs, streams, output, options=(pipeline, files, display, server))

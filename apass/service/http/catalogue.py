@@ -190,8 +190,9 @@ def _plan(pipeline: Pass[Any] | None, suffix: str, context: PassContext) -> api.
             kind = f".{suffix.lower().removeprefix('.')}"
             if kind not in suffixes():
                 near = did_you_mean(kind, suffixes()) or f"; suffixes are {', '.join(suffixes())}"
+                reason = "this is the default pipeline of an IR; add the suffix of a model"
                 raise InvalidParameterError(
-                    f"this is the default pipeline of an IR; add the suffix of a model, got {suffix!r}{near}"
+                    f"there is no format of models for the suffix {kind!r}{near}" if suffix else f"{reason}{near}"
                 )
             pipeline = parse_pipeline(format_of(Path(f"model{kind}")).default_pipeline)
         return api.Plan(_text(pipeline), cast("api.PlannedPass", plan(pipeline, context).as_json()))

@@ -94,9 +94,12 @@ async def test_plan_decides_each_pass() -> None:
     async with served(Optimizer()) as client:
         answer = (await client.post("/v1/plan", json={"suffix": "ONNX"})).json()
         assert answer["pipeline"] == "Sequential(onnx.Default)"
-        for suffix in ({}, {"suffix": "exe"}):
+        for suffix, message in (
+            ({}, "add the suffix of a model; suffixes are .bc, .json"),
+            ({"suffix": "exe"}, "there is no format of models for the suffix '.exe'; did you mean '.relax'?"),
+        ):
             refused = await client.post("/v1/plan", json=suffix)
-            assert (refused.status_code, "add the suffix of a model" in refused.json()["detail"]) == (422, True)
+            assert (refused.status_code, message in refused.json()["detail"]) == (422, True)
 
 
 async def test_invalid_plan_is_refused() -> None:
