@@ -5,12 +5,14 @@ classes are sent by value, with cloudpickle.
 """
 
 import io
+import os
 import pickle
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib import import_module
 from pkgutil import resolve_name
+from socket import gethostname
 from types import FunctionType, MappingProxyType
 from typing import Any, Final, cast
 
@@ -90,10 +92,17 @@ def loads(data: bytes) -> Any:
     Unpickling runs code: call it only on data from the program's own processes.
 
     Raises:
-        Exception: any exception from importing a module or creating a pass.
+        ExecutorError: if this process has not a module that the other one has.
+        Exception: any other exception from importing a module or creating a pass.
 
     """
-    return pickle.loads(data)
+    try:
+        return pickle.loads(data)
+    except ModuleNotFoundError as error:
+        raise ExecutorError(
+            f"process {os.getpid()} on {gethostname()} has no module {error.name!r}, which defines what was sent to it "
+            f"({error}); install the module on all workers, or start them where it can be imported"
+        ) from error
 
 
 class _Pickler(pickle.Pickler):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import apass
 from apass.debugging.replay import Verdict, replay
 from apass.errors import ExecutorError
 from apass.service import Job, JobFailedError, Limits, Optimizer
@@ -33,6 +34,13 @@ EVENTS = [
     ("state", "done"),
 ]
 """The events of the last attempt of a job."""
+
+
+MISSING = (
+    r"process \d+ on \S+ has no module 'passes_of_mine', .*\(No module named 'passes_of_mine'\); "
+    r"install the module on all workers"
+)
+"""The error of a worker without the module of a pass."""
 
 
 async def events_of(job: Job[Any]) -> Sequence[tuple[str, Any]]:
@@ -94,8 +102,10 @@ async def test_missing_module_on_a_worker_is_named(tmp_path: Path) -> None:
         import_module("passes_of_mine")
         async with dask_cluster({}) as cluster, optimizer(cluster.address, pipelines={"m": "mine.Pass"}) as service:
             job = await service.submit({"f": 1}, pipeline="m")
-            with pytest.raises(JobFailedError, match=r"No module named 'passes_of_mine'"):
+            with pytest.raises(JobFailedError, match=MISSING):
                 await job.result()
+            with pytest.raises(ExecutorError, match=MISSING):
+                await apass.get_pass("mine.Pass")({"f": 1}, apass.PassContext(executor=cluster.address))
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
