@@ -50,6 +50,7 @@ __all__ = [
     "RemoteError",
     "ReproducerError",
     "ResumeError",
+    "SearchError",
     "ServiceTimeoutError",
     "StoreError",
     "StoreWarning",
@@ -366,6 +367,10 @@ class JournalError(ApassError, RuntimeError):
 
 class JournalWarning(UserWarning):
     """A part of a journal is damaged; the affected modules are computed again."""
+
+
+class SearchError(ApassError, ValueError):
+    """A search cannot start: its space, objective, budget or study is invalid."""
 
 
 class UnmatchedPassNameWarning(UserWarning):

@@ -25,7 +25,8 @@ from apass.errors import MissingExtraError
 from apass.executors import ProcessExecutor
 from benchmarks.area import Benchmark, main
 from benchmarks.measure import compare
-from examples.order_llvm_passes import MODULE
+
+MODULE = Path(__file__).parents[1] / "examples" / "llvm_modules" / "words.ll"
 
 COPIES = 100
 """How many copies of each function the module has."""

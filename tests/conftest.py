@@ -16,7 +16,18 @@ from tests.helpers.distributions import installed
 from tests.helpers.repository import ROOT
 
 BOTH_LOOPS: Final = {
-    *("batch", "concurrency", "conformance", "core", "executors", "external", "passes", "properties", "runner"),
+    *(
+        "batch",
+        "concurrency",
+        "conformance",
+        "core",
+        "executors",
+        "external",
+        "passes",
+        "properties",
+        "runner",
+        "search",
+    ),
     "service",
 }
 """Folders whose tests depend on the event loop: each runs on asyncio and on trio."""

@@ -20,6 +20,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "opt": "Optimize models concurrently, and write the results.",
             "passes": "List the passes with level, requirements, options and a summary.",
             "plan": "Print the passes that would run, in order, and the reason for each skipped pass.",
+            "search": "Find the best pipeline of a space for each model, and write the results.",
             "convert": "Write a model as a file of another format, by the passes that convert it.",
             "cache": "Show, explain or delete the results that `apass opt --cache` stores.",
         },

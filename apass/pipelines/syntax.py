@@ -5,7 +5,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 from apass.errors import PipelineSyntaxError
 from apass.pipelines.languages import Element, Option, find_language, language_names
@@ -20,7 +20,7 @@ MAX_DEPTH: Final = 100
 
 _TOKEN: Final = re.compile(
     rf"""(?P<blank>\s+|\#[^\n]*)|(?P<native>[A-Za-z]\w*:(?=\())|(?P<word>{BARE_WORD.pattern})
-    |(?P<string>"(?:[^"\\\n]|\\.)*")|(?P<angle><(?:[^<>]|<[^<>]*>)*>)|(?P<mark>[,=(){{}}[\]])""",
+    |(?P<string>"(?:[^"\\\n]|\\.)*")|(?P<angle><(?:[^<>]|<[^<>]*>)*>)|(?P<mark>[,=(){{}}[\]?|])""",
     re.VERBOSE,
 )
 _PREFIX: Final = re.compile(r"\s*([A-Za-z]\w*):(?!\()")
@@ -88,6 +88,9 @@ def _native(text: str, match: re.Match[str]) -> tuple[str, int]:
 
 class Parser:
     """A recursive-descent parser of one text."""
+
+    choice_hint: ClassVar[str] = "; choices are for the space of `apass search`"
+    """Added to the error at a `?` or `|`, which a pipeline does not have."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -261,7 +264,8 @@ class Parser:
 
     def error(self, message: str) -> PipelineSyntaxError:
         """Return an error at the next token."""
-        return PipelineSyntaxError(message, self.text, self.next.position)
+        hint = self.choice_hint if self.next.kind in ("?", "|") else ""
+        return PipelineSyntaxError(message + hint, self.text, self.next.position)
 
 
 def _flat(lists: list[list[Element]]) -> list[Element]:

@@ -30,7 +30,7 @@ from typing import (
     runtime_checkable,
 )
 
-__all__ = ["BARE_WORD", "Bare", "Entries", "convert", "is_plain_word", "read", "type_name", "write"]
+__all__ = ["BARE_WORD", "Bare", "Entries", "convert", "is_plain_word", "plain_types", "read", "type_name", "write"]
 
 
 class Bare(str):
@@ -269,6 +269,16 @@ def _plain_type(tp: Any) -> Any:
         return _plain_type(tp.__supertype__)
     # An alias made by `type X = ...`. `typing.TypeAliasType` exists only since Python 3.12, hence the name.
     return _plain_type(tp.__value__) if type(tp).__name__ == "TypeAliasType" else tp
+
+
+def plain_types(tp: Any) -> list[Any]:
+    """Return the types of a union without annotations and aliases, or the one type.
+
+    >>> plain_types(int | None)
+    [<class 'int'>, <class 'NoneType'>]
+    """
+    tp = _plain_type(tp)
+    return list(map(_plain_type, get_args(tp))) if get_origin(tp) in _UNIONS else [tp]
 
 
 def _item_types(tp: Any, items: Sequence[object]) -> Sequence[Any]:

@@ -1,4 +1,4 @@
-/* Functions for the example order_llvm_passes.py, compiled to words.ll:
+/* Functions for a search of the order of passes, compiled to words.ll:
    clang-22 --target=x86_64-unknown-linux-gnu -O2 -Xclang -disable-llvm-passes -fno-discard-value-names -S -emit-llvm words.c */
 
 typedef unsigned char byte;

@@ -33,7 +33,7 @@ GROUPS: Final = {
         *("core", "passes", "runner", "concurrency", "executors", "batch", "pipelines", "stores", "external"),
         *("plugins", "loading", "util", "sync", "errors", "__init__"),
     ),
-    "Tools": ("instruments", "debugging", "testing", "display"),
+    "Tools": ("instruments", "debugging", "search", "testing", "display"),
     "IRs": ("adapters", "relay"),
     "Front ends": ("cli", "service", "__main__"),
 }

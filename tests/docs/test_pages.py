@@ -21,6 +21,7 @@ PUBLIC = (
     "apass.external",
     "apass.instruments",
     "apass.plugins",
+    "apass.search",
     "apass.service",
     "apass.stores",
     "apass.testing",

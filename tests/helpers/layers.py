@@ -18,7 +18,7 @@ FLOORS = (
     "executors",
     "batch adapters sync",
     "instruments plugins relay",
-    "debugging testing",
+    "debugging search testing",
     "service",
     "cli",
     "__init__ __main__",

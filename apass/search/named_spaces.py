@@ -1,0 +1,37 @@
+"""`find_space`: the spaces that plug-ins offer by name, such as `llvm.phases`."""
+
+from typing import Any, Final, cast
+
+from apass.errors import SearchError, did_you_mean
+from apass.loading.entry_points import plugins
+from apass.search.space import Space
+from apass.util.typed_values import BARE_WORD
+
+__all__ = ["find_space", "space_names"]
+
+_GROUP: Final = "apass.spaces"
+"""The group of entry points; each names a function that returns the text of a space."""
+
+
+def space_names() -> list[str]:
+    """Return the names of all spaces; nothing is imported."""
+    return sorted(plugins(_GROUP))
+
+
+def find_space(text: str) -> Space:
+    """Return the space of a name, or of a text with holes.
+
+    Raises:
+        SearchError: if no space has the name, or the text has no holes.
+        MissingExtraError: if the space needs a library or a program that is not installed.
+        PipelineSyntaxError: if the text cannot be parsed.
+
+    """
+    offers = plugins(_GROUP)
+    if text in offers:
+        make: Any = offers[text].load()
+        return Space(cast("str", make()), name=text)
+    if BARE_WORD.fullmatch(text.strip()):
+        hint = did_you_mean(text, offers, listing="expected one of ")
+        raise SearchError(f"no space is named {text!r}{hint}, or a pipeline with holes, as '?{{1..12}}(A|B)'")
+    return Space(text)

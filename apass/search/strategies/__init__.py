@@ -1,0 +1,1 @@
+"""Strategies of a search: they propose candidates, and learn from values."""
