@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import wraps
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
@@ -63,14 +63,14 @@ def _flag(name: str, hint: Any) -> str:
 
 
 def _parameters(kind: type[Any]) -> Sequence[inspect.Parameter]:
-    """Return the fields of a dataclass as keyword-only parameters."""
+    """Return the fields of a dataclass as keyword-only parameters; one without a default is required."""
     hints = get_type_hints(kind, include_extras=True)
     panel: str | None = getattr(kind, "PANEL", None)
     return [
         inspect.Parameter(
             field.name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=field.default,
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
             annotation=_in_panel(hints[field.name], panel),
         )
         for field in fields(kind)

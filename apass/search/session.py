@@ -143,6 +143,8 @@ class Search(Generic[ModT]):
         self._objective = objective
         self._context = context
         self._maker, self._argument = _strategy_of(options.strategy)
+        # A small space is known to be exhausted sooner.
+        self._most_duplicates = min(MOST_DUPLICATES, 20 * self.space.size)
         self._exits = AsyncExitStack()
         self._study: Study | None = None
         self._programs = Programs([], options.seed)
@@ -327,7 +329,7 @@ class Search(Generic[ModT]):
                 await self._news.wait()
                 continue
             point = await _call(program, program.strategy.ask)
-            if point is None or program.duplicates > MOST_DUPLICATES:
+            if point is None or program.duplicates > self._most_duplicates:
                 program.waits, program.ended = bool(program.running), not program.running
                 continue
             elements = self.space.elements_of(point)

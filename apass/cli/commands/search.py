@@ -19,6 +19,7 @@ from apass.cli.completion import complete_backend, completes
 from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.executor_option import PROCESS, executor_scope
+from apass.cli.exit_status import FAILED
 from apass.cli.inputs import Job, check_writable
 from apass.cli.options import with_options
 from apass.cli.output_files import named
@@ -209,8 +210,8 @@ def search(
 ) -> None:
     """Find the best pipeline of a space for each model, and write the results.
 
-    Candidates that fail are failed trials, and the search goes on. Ctrl-C writes the best so far. Exit status: 0, 2 if
-    nothing was started; 130 after Ctrl-C, 143 after SIGTERM.
+    Candidates that fail are failed trials, and the search goes on. Ctrl-C writes the best so far. Exit status: 0, 1 if
+    all candidates failed, 2 if nothing was started; 130 after Ctrl-C, 143 after SIGTERM.
     """
     goal, run, output, config = options
     with errors_as_lines(), warnings_as_lines():
@@ -274,6 +275,8 @@ class _Run:
         finally:
             if self._results:
                 self._print(self._results[0])
+        if self._results and self._results[0].failed == self._results[0].evaluations > 0:
+            raise typer.Exit(FAILED)
 
     async def _search(self, options: SearchOptions) -> None:
         modules = {name: await run_sync(self._load, job) for name, job in self._jobs.items()}
