@@ -7,8 +7,8 @@ import pytest
 
 @pytest.fixture(scope="module", autouse=True)
 def engine(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Let llvmlite run passes, except in the tests of `opt`."""
+    """Let llvmlite run passes, except in the tests of `opt` and of spaces."""
     with pytest.MonkeyPatch.context() as patch:
-        if not request.path.name.startswith("test_opt"):
+        if not request.path.name.startswith(("test_opt", "test_spaces")):
             patch.setenv("APASS_LLVM_OPT", "llvmlite")
         yield

@@ -1,0 +1,142 @@
+"""Named spaces of pipelines for LLVM, over which a search goes.
+
+A space is the text of a pipeline with holes. `?{1..24}(A|B)` is a sequence of 1 to 24 of these pipelines, each of which
+may occur several times. In options, `key=?` is each value of a bool or a Literal, `key=?1..4` an int of a range, and
+`key=?(a|b)` one of some values.
+"""
+
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from typing import Final
+
+from apass.adapters.llvm.catalogue import PassEntry
+from apass.adapters.llvm.opt import find_opt, needed_opt
+from apass.adapters.llvm.passes import PREFIX, identifier_of
+from apass.adapters.llvm.passes.table import METHODS
+
+__all__ = ["SEQUENCES", "flags", "phases", "sequences"]
+
+LONGEST: Final = 24
+"""Maximum number of passes in a sequence. LLVM's `-Oz` has about 100, but most of them find little to do."""
+
+SAME: Final = """
+    add-discriminators adce aggressive-instcombine alignment-from-assumptions always-inline argpromotion attributor bdce
+    break-crit-edges simplifycfg callsite-splitting called-value-propagation canonicalize-aliases consthoist constmerge
+    coro-cleanup coro-early coro-elide coro-split correlated-propagation cross-dso-cfi deadargelim dce dse reg2mem
+    div-rem-pairs early-cse elim-avail-extern ee-instrument float2int forceattrs inline gvn-hoist gvn globaldce
+    globalopt globalsplit guard-widening hotcoldsplit ipsccp indvars irce infer-address-spaces inferattrs
+    inject-tli-mappings instsimplify instnamer jump-threading lcssa licm libcalls-shrinkwrap
+    load-store-vectorizer loop-data-prefetch loop-deletion loop-distribute loop-fusion loop-idiom loop-instsimplify
+    loop-interchange loop-load-elim loop-predication loop-rotate loop-simplifycfg loop-simplify loop-sink loop-reduce
+    loop-unroll-and-jam loop-unroll loop-vectorize loop-versioning-licm loop-versioning lower-constant-intrinsics
+    lower-expect lower-guard-intrinsic lower-matrix-intrinsics lower-widenable-condition memcpyopt mergefunc mergeicmps
+    mldst-motion name-anon-globals nary-reassociate newgvn pgo-memop-opt partial-inliner partially-inline-libcalls
+    mem2reg reassociate redundant-dbg-inst-elim rewrite-statepoints-for-gc sccp slp-vectorizer sroa scalarizer
+    separate-const-offset-from-gep simple-loop-unswitch sink speculative-execution slsr strip-dead-prototypes
+    strip-debug-declare strip-nondebug strip tailcallelim mergereturn
+"""
+"""The actions of CompilerGym (124 passes of LLVM 10) that have the same name today."""
+
+RENAMED: Final[Mapping[str, str]] = {
+    "early-cse-memssa": "early-cse{memssa=true}",
+    "flattencfg": "flatten-cfg",
+    "functionattrs": "function-attrs",
+    "instcombine": "instcombine{verify_fixpoint=false}",
+    "loop-unswitch": "simple-loop-unswitch{nontrivial=true}",
+    "lowerswitch": "lower-switch",
+    "post-inline-ee-instrument": "ee-instrument{post_inline=true}",
+    "rpo-functionattrs": "rpo-function-attrs",
+}
+"""The actions that have another name today, or need an option.
+
+By default, the instcombine of a pipeline's text is a test of LLVM: it fails where another iteration would change
+something.
+"""
+
+GONE: Final[Mapping[str, str]] = {
+    "barrier": "the new pass manager needs no barriers",
+    "constprop": "instsimplify does the same",
+    "die": "dce does the same",
+    "insert-gcov-profiling": "it adds code that writes files",
+    "ipconstprop": "ipsccp does the same",
+    "loop-guard-widening": "guard-widening is for functions and loops",
+    "loop-reroll": "LLVM has removed it",
+    "loweratomic": "another thread may then see other values",
+    "lowerinvoke": "exceptions would end the program",
+    "prune-eh": "function-attrs and simplifycfg do the same",
+    "sancov": "it adds code that counts",
+}
+"""The actions that are left out: there is no such pass today, or a program would do something else."""
+
+OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "default": {"level": "=?(Os|Oz)"},
+    "early-cse": {},
+    "gvn": {},
+    "instcombine": {"max_iterations": "=?1..4", "verify_fixpoint": "=false"},
+    "ipsccp": {},
+    "licm": {},
+    "loop-rotate": {},
+    "loop-unroll": {"full_unroll_max": "=?0..8"},
+    "mldst-motion": {},
+    "simple-loop-unswitch": {},
+    "simplifycfg": {"bonus_inst_threshold": "=?0..8"},
+    "sroa": {"modify_cfg": ""},
+}
+"""The passes of `flags`, with the values of some parameters; "" leaves one out.
+
+Other parameters take both values if they are switches, and are left out if not. sroa accepts `modify_cfg`, its default,
+or `preserve_cfg`.
+"""
+
+SEQUENCES: Final = "sequences.txt"
+"""The file with the sequences that were learned."""
+
+
+def phases() -> str:
+    """Return the space of sequences of passes that the literature uses.
+
+    It has the actions of CompilerGym's environment for LLVM that are passes of the installed `opt` or, without it, of
+    llvmlite.
+
+    Raises:
+        MissingExtraError: if APASS_LLVM_OPT names no program.
+        AdapterError: if the program lists no passes.
+
+    """
+    opt = find_opt()
+    if opt is None:
+        return _sequence(PREFIX + name for name, _ in METHODS.values() if name in {*SAME.split(), *RENAMED})
+    known = {entry.name for entry in opt.catalogue.passes}
+    texts = [*SAME.split(), *RENAMED.values()]
+    return _sequence(PREFIX + text for text in texts if text.partition("{")[0] in known)
+
+
+def flags() -> str:
+    """Return the space of passes with options, after a pipeline of LLVM.
+
+    Raises:
+        MissingExtraError: if there is no `opt`.
+        AdapterError: if the program lists no passes.
+
+    """
+    entries = {entry.name: entry for entry in needed_opt().catalogue.passes}
+    texts = {name: f"{PREFIX}{name}{_holes(entries[name])}" for name in OPTIONS if name in entries}
+    return f"{texts.pop('default')},{_sequence(texts.values())}"
+
+
+def sequences() -> list[str]:
+    """Return pipelines that made programs small, the most useful first."""
+    text = files(__package__ or "apass.adapters.llvm").joinpath(SEQUENCES).read_text(encoding="utf-8")
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def _sequence(texts: Iterable[str]) -> str:
+    return f"?{{1..{LONGEST}}}({'|'.join(texts)})"
+
+
+def _holes(entry: PassEntry) -> str:
+    """Return the options of a pass with holes for their values; "" if it has none."""
+    values = {identifier_of(each.name): "=?" for each in entry.parameters if each.kind in ("flag", "switch")}
+    values.update(OPTIONS[entry.name])
+    chosen = [f"{key}{value}" for key, value in values.items() if value]
+    return f"{{{','.join(chosen)}}}" if chosen else ""
