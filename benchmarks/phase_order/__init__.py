@@ -1,0 +1,1 @@
+"""The board of searches for an order of LLVM's passes."""

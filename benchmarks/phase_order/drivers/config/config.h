@@ -1,0 +1,1 @@
+/* What ./configure writes; the flags of a program define what it needs. */

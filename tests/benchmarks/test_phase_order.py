@@ -1,0 +1,96 @@
+"""The programs of the board of pass orders, and its bare search."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import apass
+from apass.adapters.llvm import Module
+from benchmarks.phase_order import bare, sources
+from benchmarks.phase_order.build import DRIVERS, Program
+from benchmarks.phase_order.programs import PROGRAMS
+from tests.helpers.llvm_modules import TEXTS, needs_opt
+from tests.helpers.rows import row
+
+needs_clang = pytest.mark.skipif(shutil.which("clang-22") is None, reason="needs clang-22")
+SOURCE = """
+#include "text.h"
+static int twice(int x) { return 2 * x; }
+int shared(int x) { return twice(x) + 1; }
+int main(void) { printf("%d\\n", shared(20)); return 3; }
+"""
+
+
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
+    """Return a program in a folder of its own."""
+    monkeypatch.setenv("APASS_PHASE_ORDER", str(tmp_path))
+    (tmp_path / "source.txt").write_text(SOURCE)
+    return Program("written", "test", "", generator=f"cat {tmp_path}/source.txt")
+
+
+def test_programs_have_archives_and_files() -> None:
+    assert len({program.name for program in PROGRAMS}) == len(PROGRAMS) > 24
+    assert {program.archive for program in PROGRAMS} == {*sources.ARCHIVES, ""}
+    for program in PROGRAMS:
+        inputs = [program.driver, program.stdin, *program.arguments.split()]
+        with row(program.name):
+            assert all((DRIVERS / name).exists() for name in inputs if "." in name and "{" not in name)
+            assert program.driver or program.arguments or program.stdin or program.generator
+
+
+@pytest.mark.process
+@needs_clang
+def test_module_without_optimizations_works(written: Program) -> None:
+    text = written.module().read_text()
+    assert "alloca" in text
+    assert "optnone" not in text
+    assert written.check(written.module())
+    assert (written.kept / "expected").read_text() == "3\n41\n"
+
+
+@pytest.mark.process
+@needs_clang
+def test_check_fails_for_another_result(written: Program, tmp_path: Path) -> None:
+    changed = tmp_path / "changed.ll"
+    changed.write_text(written.module().read_text().replace("mul nsw i32 2,", "mul nsw i32 3,"))
+    assert not written.check(changed)
+    changed.write_text(written.module().read_text().replace("@main(", "@other("))
+    assert not written.check(changed)
+
+
+@pytest.mark.process
+@needs_clang
+@pytest.mark.skipif(shutil.which("llvm-extract-22") is None, reason="needs llvm-extract-22")
+def test_part_of_functions_is_linked_to_rest(written: Program) -> None:
+    part = Program("part", "test", "", generator=written.generator, only="^twice$")
+    assert list(Module.parse(part.module().read_text()).functions) == ["twice"]
+    assert part.check(part.module())
+
+
+def test_missing_client_error_names_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("APASS_PHASE_ORDER", str(tmp_path))
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(sources.FetchError, match="is not installed; put the archives into"):
+        sources.unpacked("bzip2_1.0.8.orig.tar.gz")
+    assert not list(tmp_path.glob("*"))
+
+
+@needs_opt
+@pytest.mark.process
+def test_bare_search_counts_as_modules_do() -> None:
+    for name, text in TEXTS.items():
+        mod = apass.run(apass.parse_pipeline("llvm.sroa"), Module.parse(text))
+        with row(name):
+            assert bare.instructions(mod.text) == mod.instructions
+
+
+@pytest.mark.process
+@needs_clang
+@pytest.mark.skipif(shutil.which("opt-22") is None, reason="needs opt-22")
+def test_bare_search_is_repeatable(written: Program) -> None:
+    passes = list(bare.passes_of_opt())
+    found = list(bare.random_search(written.module(), passes, 8, 20))
+    assert found == list(bare.random_search(written.module(), passes, 8, 20))
+    assert found[-1][0] <= found[0][0] <= bare.instructions(written.module().read_text())
