@@ -1,5 +1,7 @@
 """The programs of the board of pass orders, and its bare search."""
 
+import json
+import math
 import shutil
 from pathlib import Path
 
@@ -7,7 +9,7 @@ import pytest
 
 import apass
 from apass.adapters.llvm import Module
-from benchmarks.phase_order import bare, sources
+from benchmarks.phase_order import bare, learn, sources
 from benchmarks.phase_order.build import DRIVERS, Program
 from benchmarks.phase_order.programs import PROGRAMS
 from tests.helpers.llvm_modules import TEXTS, needs_opt
@@ -94,3 +96,39 @@ def test_bare_search_is_repeatable(written: Program) -> None:
     found = list(bare.random_search(written.module(), passes, 8, 20))
     assert found == list(bare.random_search(written.module(), passes, 8, 20))
     assert found[-1][0] <= found[0][0] <= bare.instructions(written.module().read_text())
+
+
+ROWS: dict[str, tuple[list[str], list[int | None]]] = {
+    "sroa": ([], [90, 100, 100]),
+    "gvn": (["b"], [100, 50, 100]),
+    "dse": (["c"], [80, 100, None]),
+    "adce": ([], [95, 95, 95]),
+}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    rows = [{"pipeline": name, "found_on": found, "instructions": sizes} for name, (found, sizes) in ROWS.items()]
+    path = tmp_path / "table.json"
+    path.write_text(json.dumps({"programs": ["a", "b", "c"], "baseline": [100, 100, 100], "rows": rows}))
+    return path
+
+
+def test_cover_takes_most_useful_rows_first(table: Path) -> None:
+    loaded = learn.Table.load(table)
+    assert [row.pipeline for row in learn.cover(loaded.rows, [0, 1, 2], 3)] == ["gvn", "dse", "adce"]
+    assert [row.pipeline for row in learn.cover(loaded.rows, [0, 1, 2], 9)] == ["gvn", "dse", "adce", "sroa"]
+
+
+def test_left_out_program_teaches_nothing(table: Path) -> None:
+    loaded = learn.Table.load(table)
+    assert math.isclose(learn.left_out(loaded, 1, 4), math.log(0.95))
+
+
+@needs_opt
+@pytest.mark.process
+def test_learned_list_is_written(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written = tmp_path / "list.txt"
+    learn.main([str(table), "--count=2", f"--write={written}"])
+    assert [line for line in written.read_text().splitlines() if line[0] != "#"] == ["llvm.gvn", "llvm.dse"]
+    assert "left out, geometric mean" in capsys.readouterr().out
