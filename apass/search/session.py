@@ -1,6 +1,6 @@
 """`search`: finds the best pipelines of a space for modules."""
 
-from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -18,17 +18,19 @@ from apass.core.context import PassContext, current_scope
 from apass.core.executor import ExecutorChoice, executor_in_force
 from apass.errors import SearchError
 from apass.pipelines.parser import parse_pipeline
+from apass.search.ablation import Effect, ablate
 from apass.search.evaluation import Built, Evaluator, Input
 from apass.search.named_spaces import find_space
 from apass.search.objective import Objective, name_of
 from apass.search.options import Budget, SearchOptions
+from apass.search.prefixes import Elements
 from apass.search.programs import Program, Programs
 from apass.search.result import ModuleResult, SearchResult, mean_ratio
 from apass.search.space import Space
 from apass.search.strategies.strategy import StrategyMaker, StrategySetup, find_strategy
 from apass.search.study import Study
 from apass.search.template import Point
-from apass.search.trial import Trial
+from apass.search.trial import Trial, elements_of, front_of
 from apass.util.checks import check_type
 
 __all__ = ["Search", "search"]
@@ -403,17 +405,12 @@ class Search(Generic[ModT]):
             SearchError: outside of the block.
 
         """
-        if self._study is None or not self._owners:
-            raise SearchError("a search has results inside `async with search(...) as trials:` only; call finish there")
-        if not self._ended.is_set():
-            self._is_interrupted = True
-            self._scope.cancel()
-            await self._ended.wait()
+        study = await self._stopped()
         for program in self._programs.all:
             while checked or program.module is None:
                 if await self._is_repeated(program):
                     break
-                program.choose(self._study.trials(program.given.fingerprint))
+                program.choose(study.trials(program.given.fingerprint))
         results = {key: self._result(str(key), program) for key, program in self._owners.items()}
         return SearchResult(
             modules=results,
@@ -426,6 +423,67 @@ class Search(Generic[ModT]):
             seconds=perf_counter() - self._start,
             finished=not self._is_interrupted and self._error is None,
         )
+
+    async def ablate(self) -> Mapping[Any, Sequence[Effect]]:
+        """Leave out useless passes of the best pipelines; return what the others contribute.
+
+        Each pass is left out once, beyond the budget. Candidates that still run are cancelled. Call it before `finish`,
+        which then returns the shorter pipelines.
+
+        Raises:
+            SearchError: outside of the block of the search.
+
+        """
+        study = await self._stopped()
+        effects: dict[int, Sequence[Effect]] = {}
+        for program in self._programs.all:
+            name = program.names[0]
+
+            async def evaluate(elements: Elements, program: Program = program) -> Trial:
+                return (await self._tried(program, elements)).trial
+
+            elements = tuple(elements_of(program.best.pipeline))
+            shorter, effects[id(program)] = await ablate(elements, program.best.values[name], evaluate, name)
+            if shorter != elements:
+                built = await self._tried(program, shorter)
+                program.best, program.module = built.trial, built.module
+                program.front = front_of([built.trial, *study.trials(program.given.fingerprint)], program.names)
+        return {key: effects[id(program)] for key, program in self._owners.items()}
+
+    async def _tried(self, program: Program, elements: Elements) -> Built:
+        """Return the trial of a pipeline, which is evaluated unless it is known."""
+        study, given = self._study, program.given
+        assert study is not None
+        pipeline = ",".join(elements)
+        known = study.find(given.fingerprint, pipeline)
+        if known is not None:
+            return Built(trial=known)
+        number, self._number = self._number, self._number + 1
+        built = await self._evaluator.evaluate(given, number, elements, lambda _: True)
+        # A strategy does not learn of a pipeline that is no point of the space.
+        study.add(given.fingerprint, built.trial, self.space.point_of(pipeline), built.fingerprint)
+        return built
+
+    def trials(self) -> Mapping[Any, Iterator[Trial]]:
+        """Return the trials of each module in their order, with the baseline.
+
+        Raises:
+            SearchError: outside of the block of the search.
+
+        """
+        if self._study is None:
+            raise _outside()
+        return {key: self._study.trials(program.given.fingerprint) for key, program in self._owners.items()}
+
+    async def _stopped(self) -> Study:
+        """Cancel candidates that still run, and return the study."""
+        if self._study is None or not self._owners:
+            raise _outside()
+        if not self._ended.is_set():
+            self._is_interrupted = True
+            self._scope.cancel()
+            await self._ended.wait()
+        return self._study
 
     async def _is_repeated(self, program: Program) -> bool:
         """Build the best pipeline in one piece; return whether it makes the same module."""
@@ -454,6 +512,10 @@ class Search(Generic[ModT]):
             front=program.front if others else (program.best,),
             trials=program.trials,
         )
+
+
+def _outside() -> SearchError:
+    return SearchError("a search has results inside `async with search(...) as running:` only; call finish there")
 
 
 def _strategy_of(choice: str | StrategyMaker) -> tuple[StrategyMaker, str]:

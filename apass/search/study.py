@@ -236,7 +236,8 @@ def read_table(path: Path, *, without: str = "") -> dict[str, dict[str, float]]:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
             for fingerprint, pipeline, values, is_baseline in database.execute(query):
                 value = next(iter(json.loads(values).values()), 0.0)
-                if is_baseline:
+                # The first one; later ones are pipelines outside of the space.
+                if is_baseline and fingerprint not in baselines:
                     baselines[fingerprint] = value
                 elif fingerprint != without and value > 0 and baselines.get(fingerprint, 0.0) > 0:
                     table.setdefault(pipeline, {})[fingerprint] = value / baselines[fingerprint]

@@ -1,11 +1,11 @@
 """`Trial`: one candidate with its values, and the front of the best ones."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-__all__ = ["Source", "Trial", "front_of"]
+__all__ = ["Source", "Trial", "elements_of", "front_of"]
 
 Source = Literal["measured", "equal"]
 """Whether the objective was called, or an equal module already had the values."""
@@ -73,3 +73,15 @@ def front_of(trials: Iterable[Trial], names: Iterable[str]) -> tuple[Trial, ...]
             front = [known for known in front if not dominates(trial, known)]
             front.append(trial)
     return tuple(sorted(front, key=lambda trial: [trial.values[name] for name in names]))
+
+
+def elements_of(pipeline: str) -> Iterator[str]:
+    """Iterate over the passes of a pipeline: the text between commas outside of brackets."""
+    depth = start = 0
+    for index, character in enumerate(pipeline):
+        depth += (character in "({[") - (character in ")}]")
+        if character == "," and not depth:
+            yield pipeline[start:index]
+            start = index + 1
+    if pipeline:
+        yield pipeline[start:]

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -22,7 +22,7 @@ from apass.cli.executor_option import PROCESS, executor_scope
 from apass.cli.exit_status import FAILED
 from apass.cli.inputs import Job, check_writable
 from apass.cli.options import with_options
-from apass.cli.output_files import named
+from apass.cli.output_files import check_file, named, write_file
 from apass.cli.panels import OUTPUT, PIPELINE, RUN, VERIFY
 from apass.cli.planning import pipeline_contents, pipeline_text, plan_files
 from apass.cli.quantities import bytes_of
@@ -33,6 +33,7 @@ from apass.core.executor import EXECUTOR_NAMES
 from apass.core.ir_plugin import irs_of_suffix
 from apass.errors import InputError
 from apass.executors.processes import ProcessExecutor
+from apass.search.ablation import Effect
 from apass.search.named_objectives import find_objective
 from apass.search.named_spaces import find_space
 from apass.search.options import Budget, SearchOptions
@@ -188,6 +189,23 @@ class SearchOutputOptions:
             rich_help_panel=VERIFY,
         ),
     ] = None
+    ablate: Annotated[
+        bool,
+        typer.Option(
+            "--ablate",
+            help="At the end, leave out the passes of the best pipelines one by one, and drop those without effect.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="FILE",
+            help="Write an HTML page: convergence, Pareto front, passes that matter (--ablate), all trials.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None
     output_format: FormatOption = OutputFormat.TEXT
 
 
@@ -219,6 +237,8 @@ def search(
         seconds_of("--timeout", run.timeout)
         if output.output is not None and output.output.exists() and not output.output.is_dir():
             raise InputError(f"-o needs a folder for several results, got the file {output.output}")
+        if output.report is not None:
+            check_file("--report", output.report)
         jobs = plan_files(models, output.output, in_place=False, to=None)
         if output.output is not None:
             check_writable(jobs, output.output)
@@ -249,6 +269,8 @@ class _Run:
         self._formats: dict[str, ModelFormat] = {}
         self._results: list[SearchResult[Any]] = []
         self._reasons: Counter[str] = Counter()
+        self._effects: Mapping[str, Sequence[Effect]] = {}
+        self._has_ablation = output.ablate or output.report is not None
         self._folders: dict[str, str] = {}
         """A reproducer for each reason."""
 
@@ -293,9 +315,12 @@ class _Run:
                     is_interrupted = False
                 finally:
                     with anyio.CancelScope(shield=True):
+                        if self._has_ablation and not is_interrupted:
+                            self._effects = await running.ablate()
                         result = await running.finish(checked=not is_interrupted)
                         await run_sync(self._write, result)
                         self._results.append(result)
+                        self._write_report(running, result, modules)
 
     def _executor(self) -> Any:
         if self._run.memory is None:
@@ -331,15 +356,28 @@ class _Run:
             except OSError as error:
                 raise named(error, target) from None
 
+    def _write_report(self, running: Search[Any], result: SearchResult[Any], modules: Mapping[str, Any]) -> None:
+        if self._output.report is None:
+            return
+        # Few runs write a page.
+        from apass.search.report import report_page
+
+        trials = {name: list(found) for name, found in running.trials().items()}
+        write_file("--report", self._output.report, report_page(result, trials, self._effects, modules))
+
     def _print(self, result: SearchResult[Any]) -> None:
         if self._output.output_format is OutputFormat.JSON:
-            print_json({"result": result.as_json()})
+            effects = {name: [asdict(effect) for effect in found] for name, found in self._effects.items()}
+            print_json({"result": result.as_json() | ({"effects": effects} if effects else {})})
             return
         for found in result.modules.values():
             echo(f"{found.name}: {_change(found)}, {count_of(found.trials, 'candidate')}")
             for trial in found.front:
                 values = "" if len(found.front) == 1 else f"  ({_values(trial.values)})"
                 echo(f"  {trial.pipeline or '(no pass)'}{values}")
+            for effect in self._effects.get(found.name, ()):
+                gain = "fails without" if effect.gain is None else f"{effect.gain:+,.6g} without"
+                echo(f"    {gain} {effect.element}")
         echo(_summary(result))
         for reason, count in self._reasons.most_common(MOST_REASONS):
             folder = f"; reproducer: {self._folders[reason]}" if reason in self._folders else ""

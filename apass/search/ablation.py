@@ -1,0 +1,51 @@
+"""`ablate`: leaves out the passes of a pipeline one by one, to see which of them matter."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from apass.search.prefixes import Elements
+from apass.search.trial import Trial
+
+__all__ = ["Effect", "ablate"]
+
+MOST: Final = 200
+"""Passes of a pipeline that are left out at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a pass of the best pipeline contributes."""
+
+    element: str
+    """The text of the pass."""
+    value: float | None
+    """The first value without the pass; None if that pipeline fails."""
+    gain: float | None
+    """How much less the value is with the pass."""
+
+
+async def ablate(
+    elements: Elements, value: float, evaluate: Callable[[Elements], Awaitable[Trial]], name: str
+) -> tuple[Elements, Sequence[Effect]]:
+    """Return a pipeline without its useless passes, and what each of the others contributes.
+
+    The passes are left out one by one, the last one first. If the value is not greater without a pass, it stays out.
+
+    Parameters:
+        elements: the texts of the passes.
+        value: the first value of the pipeline.
+        evaluate: returns the trial of other passes.
+        name: the name of the first value.
+
+    """
+    effects: list[Effect] = []
+    for index in reversed(range(len(elements[-MOST:]))):
+        without = (*elements[:index], *elements[index + 1 :])
+        trial = await evaluate(without)
+        found = trial.values[name] if trial.is_valid else None
+        if found is not None and found <= value:
+            elements, value = without, found
+        else:
+            effects.append(Effect(elements[index], found, None if found is None else found - value))
+    return elements, tuple(reversed(effects))
