@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from apass.service.errors import JobsUnavailableError, StoreTakenError
-from apass.util.file_locks import TAKEN, lock_now
+from apass.util.file_locks import TAKEN, close_in_forks, lock_now, unlock
 
 __all__ = ["FileLock", "SessionLock"]
 
@@ -79,36 +79,17 @@ class FileLock:
                 raise _taken(label, holder) from None
             raise self._failed(label, error) from error
         self._descriptor = lock
-        _LOCKS.add(lock)
+        close_in_forks(lock)
 
     def release(self) -> None:
         """Let another process use the file."""
         lock, self._descriptor = self._descriptor, None
         if lock is not None:
-            _LOCKS.discard(lock)
-            os.close(lock)
+            unlock(lock)
 
     def _failed(self, label: str, error: OSError) -> JobsUnavailableError:
         message = f"{label} cannot be locked: {self._path}: {error.strerror}"
         return JobsUnavailableError(message, is_full=error.errno == errno.ENOSPC)
-
-
-_LOCKS: Final[set[int]] = set()
-"""The descriptors of the locks of this process."""
-
-
-def _close_inherited() -> None:
-    """Close the locks of the parent process.
-
-    Otherwise they would last as long as this process.
-    """
-    for lock in _LOCKS:
-        os.close(lock)
-    _LOCKS.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_close_inherited)
 
 
 class SessionLock:

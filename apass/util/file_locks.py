@@ -11,7 +11,7 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-__all__ = ["TAKEN", "lock_now", "try_lock"]
+__all__ = ["TAKEN", "close_in_forks", "lock_now", "lock_unless_taken", "try_lock", "unlock"]
 
 TAKEN: Final = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 """Error codes of the platforms for a file that is locked by another process."""
@@ -39,19 +39,59 @@ def lock_now(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+def lock_unless_taken(path: Path) -> int | None:
+    """Create a file if it is missing, and lock it; return its descriptor.
+
+    Return None if another process has locked it.
+
+    Raises:
+        OSError: if it is a link, or cannot be created or locked.
+
+    """
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        lock_now(descriptor)
+    except OSError as error:
+        os.close(descriptor)
+        if error.errno in TAKEN:
+            return None
+        raise
+    return descriptor
+
+
 def try_lock(path: Path) -> int | None:
     """Create a file if it is missing, and lock it; return its descriptor.
 
     Return None if another process has locked it, if it is a link, or if it cannot be locked.
     """
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
-        descriptor = os.open(path, flags, 0o600)
+        return lock_unless_taken(path)
     except OSError:
         return None
-    try:
-        lock_now(descriptor)
-    except OSError:
+
+
+_HELD: Final[set[int]] = set()
+"""The descriptors of locks that a forked process must not hold as well: they would last as long as that process."""
+
+
+def close_in_forks(descriptor: int) -> None:
+    """Close a descriptor in each process that this one forks, until `unlock`."""
+    _HELD.add(descriptor)
+
+
+def unlock(descriptor: int) -> None:
+    """Close the descriptor of a lock, unless the fork of this process has closed it."""
+    if descriptor in _HELD:
+        _HELD.discard(descriptor)
         os.close(descriptor)
-        return None
-    return descriptor
+
+
+def _close_inherited() -> None:
+    """Close the locks of the parent process."""
+    for descriptor in tuple(_HELD):
+        unlock(descriptor)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_inherited)
