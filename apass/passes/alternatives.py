@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from apass.concurrency.shielding import flatten_errors
 from apass.core.adapter import ModT
 from apass.core.context import PassContext, current_scope
+from apass.core.failures import note_failure
 from apass.errors import BudgetExceededError
 from apass.passes.base import Pass, is_enabled
 from apass.passes.combinator import Combinator
 from apass.passes.sequential import Sequential
-from apass.runner.error_policy import note_failure
 from apass.util.text import text_of_error
 
 __all__ = ["Alternatives"]

@@ -3,15 +3,16 @@
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from math import inf
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import anyio
 
 from apass.concurrency.coroutines import await_once, is_awaitable
-from apass.concurrency.run_locals import RunLocal
+from apass.concurrency.work_limits import limited_work
 from apass.core.context import PassContext
 from apass.core.deadline import Deadline
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel
+from apass.core.failures import note_failure
 from apass.core.pass_info import PassInfo
 from apass.core.run import Run, current_module_name, current_run, note_whereabouts
 from apass.core.tracebacks import hidden_in_pytest
@@ -26,12 +27,9 @@ from apass.errors import (
 from apass.util.text import text_of_error
 
 __all__ = [
-    "Failures",
     "Fallback",
     "OnError",
     "errors_of_passes",
-    "note_failure",
-    "watch_failures",
     "with_deadline",
     "with_error_policy",
     "with_limits",
@@ -97,7 +95,7 @@ def with_limits(
     Parameters:
         body: called as `body(func, mod, ctx)`, or as `body(mod, ctx)` for a module pass; plain or async.
         name: the name of the pass.
-        timeout: seconds for one body; None where the executor limits them, which does not count time in its queue.
+        timeout: seconds for one body, without its time in queues; None where the executor limits them.
         deadline: the deadline of the scope.
 
     """
@@ -106,16 +104,18 @@ def with_limits(
     async def run(*args: Any) -> Any:
         left = inf if deadline is None else deadline.left()
         cancellation: list[BaseException] = []
+        is_deadline = True
         if left > 0:
-            with anyio.move_on_after(min(limit, left)) as scope, _noting_cancellation(cancellation):
+            with limited_work(limit, left) as work, _noting_cancellation(cancellation):
                 result = await await_once(body(*args), f"pass {name!r}")
                 if result is None:
                     raise PassResultError(f"pass {name!r} returned None for a {'function' if args[2:] else 'module'}")
                 # A body that never suspends cannot be cut off. It has exceeded its time all the same.
-                if anyio.current_time() < scope.deadline:
+                if not work.is_over:
                     return result
+            is_deadline = work.is_ended
         error: Exception = PassTimeoutError(f"the body of pass {name!r} took longer than {limit:g} s")
-        if deadline is not None and left <= limit:
+        if deadline is not None and is_deadline:
             error = deadline.exceeded(f"the body of pass {name!r}")
         raise error from next(iter(cancellation), None)
 
@@ -202,36 +202,3 @@ def _diagnostic(level: DiagnosticLevel, reaction: str, error: Exception, run: Ru
     subject = "the module" if run.function is None else f"function {run.function!r}"
     message = f"pass {run.info.name!r} {reaction.format(subject)}: {reason}"
     return Diagnostic(level, message, None, run.info.name, run.function, run.module)
-
-
-class Failures:
-    """Whether `on_error` recovered from a failure, so that the result is not cached."""
-
-    __slots__ = ("seen",)
-
-    def __init__(self) -> None:
-        self.seen: bool = False
-        """True after a recovery. The result must not be cached: the next attempt may succeed."""
-
-
-_WATCHING: Final[RunLocal[tuple[Failures, ...]]] = RunLocal("failures", ())
-
-
-@contextmanager
-def watch_failures() -> Generator[Failures]:
-    """Record failures that `on_error` recovers from, in the block and tasks it starts.
-
-    >>> with watch_failures() as failures:
-    ...     note_failure()
-    >>> failures.seen
-    True
-    """
-    failures = Failures()
-    with _WATCHING.set_to((*_WATCHING.get(), failures)):
-        yield failures
-
-
-def note_failure() -> None:
-    """Report to every surrounding `watch_failures` that `on_error` recovered."""
-    for failures in _WATCHING.get():
-        failures.seen = True

@@ -9,13 +9,14 @@ from apass.core.analysis import Analysis
 from apass.core.analysis_manager import with_analyses
 from apass.core.context import PassContext, PassScope
 from apass.core.declarations import Caching, Contract
+from apass.core.failures import note_failure
 from apass.core.instrument import instrument_name
 from apass.core.pass_info import AnyPass
 from apass.core.pass_setup import PassSetup
 from apass.core.run import Run, RunCursor
 from apass.errors import PassResultError
 from apass.runner.contract import with_contract
-from apass.runner.error_policy import OnError, note_failure, with_deadline, with_error_policy, with_limits
+from apass.runner.error_policy import OnError, with_deadline, with_error_policy, with_limits
 from apass.runner.function_hooks import with_function_hooks
 from apass.runner.result_cache import with_function_cache, with_module_cache
 from apass.runner.results import carry_analyses, check_module

@@ -9,11 +9,11 @@ from apass.concurrency.coroutines import is_awaitable
 from apass.concurrency.run_locals import RunLocal
 from apass.core.adapter import adapter_for, exact_fingerprint, run_in_thread_if_safe
 from apass.core.context import PassContext
+from apass.core.failures import watch_failures
 from apass.core.run import current_run
 from apass.core.store import REQUESTS, CacheRequest, FaultTolerantStore, ModuleResults
 from apass.runner.cache_keys import KeyParts, digest_of, store_key
 from apass.runner.changes import CHANGES
-from apass.runner.error_policy import watch_failures
 from apass.runner.result_format import SAME, STORED, function_bytes, module_bytes, read_function, read_module
 
 __all__ = ["with_function_cache", "with_module_cache"]

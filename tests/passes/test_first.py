@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 import apass
 from apass import First, PassContext, Sequential
+from apass.core.failures import watch_failures
 from apass.errors import PassTimeoutError
 from apass.runner.changes import CHANGES, ChangeLog
-from apass.runner.error_policy import watch_failures
 from apass.testing import RecordingInstrument
 from tests.helpers.combinators import Module, error_of, failing, setting, waiting
 from tests.helpers.recording import logging_pass

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from apass import PassContext, Sequential, function_pass
-from apass.runner.error_policy import note_failure, watch_failures
 from apass.stores.memory import MemoryStore
 from tests.helpers.calls import Calls
 
@@ -36,12 +35,3 @@ async def test_recovered_result_is_not_cached(cacheable: Any, on_error: Any, rec
         results = [await pass_({"f": 1}) for _ in range(3)]
     assert results == [{"f": recovered}, {"f": -1}, {"f": -1}]
     assert queried == [1, 1]
-
-
-def test_failure_is_noted_in_all_active_watches() -> None:
-    with watch_failures() as outer:
-        with watch_failures() as inner:
-            pass
-        note_failure()
-    note_failure()
-    assert (outer.seen, inner.seen) == (True, False)
