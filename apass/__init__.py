@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from apass.adapters.tvm.bridge import from_tvm, to_tvm
     from apass.batch.optimize import optimize_all
     from apass.batch.stream import optimize_stream
+    from apass.concurrency.measuring import MeasurementLane
     from apass.core.adapter import IRAdapter, adapter_for, register_adapter
     from apass.core.analysis import Analysis, analysis
     from apass.core.config import ConfigOption, register_config_option
@@ -81,6 +82,7 @@ else:
             "apass.adapters.tvm.bridge": ["from_tvm", "to_tvm"],
             "apass.batch.optimize": ["optimize_all"],
             "apass.batch.stream": ["optimize_stream"],
+            "apass.concurrency.measuring": ["MeasurementLane"],
             "apass.core.adapter": ["IRAdapter", "adapter_for", "register_adapter"],
             "apass.core.analysis": ["Analysis", "analysis"],
             "apass.core.config": ["ConfigOption", "register_config_option"],
@@ -144,6 +146,7 @@ __all__ = [
     "IRPlugin",
     "If",
     "InPlacePass",
+    "MeasurementLane",
     "MinimumPoint",
     "ModulePass",
     "Pass",

@@ -29,6 +29,7 @@ __all__ = [
     "InputError",
     "JournalError",
     "JournalWarning",
+    "MeasurementError",
     "MissingExtraError",
     "OutOfMemoryError",
     "OutputsChangedError",
@@ -176,6 +177,10 @@ class HelperError(ApassError, RuntimeError):
 
     The message includes its output.
     """
+
+
+class MeasurementError(ApassError, RuntimeError):
+    """A measurement cannot begin, or its block has been left."""
 
 
 class AnswersError(ApassError, ValueError):

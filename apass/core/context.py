@@ -1,8 +1,8 @@
 """`PassContext`: the configuration that passes run under."""
 
 import os
-from collections.abc import AsyncIterator, Callable, Generator, Hashable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Hashable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,6 +14,7 @@ import anyio
 from anyio.lowlevel import RunVar
 
 from apass.concurrency.coroutines import await_once
+from apass.concurrency.measuring import Measurement, MeasurementLane
 from apass.concurrency.run_locals import RunLocal
 from apass.core.adapter import never_modules
 from apass.core.analysis import Analysis
@@ -24,6 +25,7 @@ from apass.core.deadline import Deadline, earlier
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.displayed import Displayed
 from apass.core.executor import ExecutorChoice, check_executor
+from apass.core.failures import note_failure
 from apass.core.hooks import NO_HOOKS, Hooks, answer_of_should_run, mark_used, with_companions
 from apass.core.instrument import instrument_name
 from apass.core.pass_info import PassInfo
@@ -442,6 +444,33 @@ class PassContext(Displayed):
         if run is not None:
             for hook in self._state.hooks.work:
                 hook(run, worker, start, end)
+
+    @asynccontextmanager
+    async def measuring(self) -> AsyncGenerator[Measurement]:
+        """Hold the measurement lane of this machine within the block.
+
+        The block waits until no other task or process measures. The wait does not count against the `timeout` of the
+        pass. If a run of the measurement is cancelled, for example by a time limit, the result of the pass is not
+        stored.
+
+        Raises:
+            MeasurementError: if this task measures already, or the lane cannot be used.
+
+        >>> async def main():
+        ...     async with PassContext() as ctx, ctx.measuring() as measurement:
+        ...         return await measurement.call(divmod, 7, 2)
+        >>> anyio.run(main)
+        (3, 1)
+
+        """
+        async with AsyncExitStack() as stack:
+            with waiting_for("the measurement lane"):
+                measurement = await stack.enter_async_context(MeasurementLane().measuring())
+            try:
+                yield measurement
+            finally:
+                if measurement.was_cancelled:
+                    note_failure()
 
     async def override_instruments(self, instruments: Iterable[object] | None) -> None:
         """Exit the instruments in force, and enter `instruments` in their place.

@@ -1,12 +1,10 @@
 """`ProcessHelper` and `run_process`: external helpers as child processes."""
 
 import os
-import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from signal import Signals
 from types import TracebackType
 from typing import Final, Self
 
@@ -15,7 +13,15 @@ from anyio.abc import ByteReceiveStream, Process
 from anyio.lowlevel import checkpoint
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from apass.concurrency.processes.command import Command, check_command, complete_process, start_command
+from apass.concurrency.processes.command import (
+    Command,
+    check_command,
+    command_text,
+    complete_process,
+    exit_message,
+    last_lines,
+    start_command,
+)
 from apass.concurrency.processes.group import Stream, end_group
 from apass.errors import HelperError
 from apass.external.answers.asking import answer_of
@@ -59,11 +65,11 @@ async def run_process(
     async def ask() -> bytes:
         process = await complete_process(command, question, cwd=cwd, env=env)
         if process.returncode:
-            raise HelperError(f"{_exit_message(command, process.returncode)}{_last_lines(process.stderr)}")
+            raise HelperError(f"{exit_message(command, process.returncode)}{last_lines(process.stderr)}")
         return process.stdout
 
     check_command(command)
-    return await answer_of(_command_text(command), question, ask, kind="process")
+    return await answer_of(command_text(command), question, ask, kind="process")
 
 
 class ProcessHelper(Service[str, str]):
@@ -115,7 +121,7 @@ class ProcessHelper(Service[str, str]):
         check_command(command)
         policy = policy or Policy()
         super().__init__(
-            self._exchange, replace(policy, concurrency=policy.concurrency or 1), name=_command_text(command)
+            self._exchange, replace(policy, concurrency=policy.concurrency or 1), name=command_text(command)
         )
         self._command = list(command)
         self._start_options = (cwd, env, stderr)
@@ -205,18 +211,18 @@ class _Child:
         except anyio.DelimiterNotFound:
             raise HelperError(self._too_long_message()) from None
         except UnicodeDecodeError as error:
-            raise HelperError(f"{_command_text(self.command)} answered with invalid UTF-8: {error}") from error
+            raise HelperError(f"{command_text(self.command)} answered with invalid UTF-8: {error}") from error
         if len(line) > self.max_line:
             raise HelperError(self._too_long_message())
         if self.answers.buffer:
             raise HelperError(
-                f"{_command_text(self.command)} answered with more than one line, starting with {answer!r}"
+                f"{command_text(self.command)} answered with more than one line, starting with {answer!r}"
             )
         return answer
 
     def _too_long_message(self) -> str:
         return (
-            f"{_command_text(self.command)} answered with a line of more than {self.max_line} bytes; increase max_line"
+            f"{command_text(self.command)} answered with a line of more than {self.max_line} bytes; increase max_line"
         )
 
     async def _no_answer_message(self) -> str:
@@ -224,8 +230,8 @@ class _Child:
         with anyio.move_on_after(EXIT_SECONDS):
             await self.process.wait()
         if not _has_ended(self.process):
-            return f"{_command_text(self.command)} closed its output before answering"
-        return f"{_exit_message(self.command, await self.process.wait())} before answering"
+            return f"{command_text(self.command)} closed its output before answering"
+        return f"{exit_message(self.command, await self.process.wait())} before answering"
 
 
 async def _receive_chunk(stream: ByteReceiveStream | None, into: list[bytes]) -> None:
@@ -248,17 +254,3 @@ def _has_ended(process: Process) -> bool:
     except ChildProcessError:
         # The event loop has just reaped it.
         return True
-
-
-def _command_text(command: Command) -> str:
-    return shlex.join(map(str, command))
-
-
-def _exit_message(command: Command, status: int) -> str:
-    outcome = f"was killed by {Signals(-status).name}" if status < 0 else f"exited with status {status}"
-    return f"{_command_text(command)} {outcome}"
-
-
-def _last_lines(error_output: bytes) -> str:
-    lines = error_output.decode(errors="backslashreplace").rstrip().splitlines()[-5:]
-    return "; the end of its standard error:\n" + "\n".join(lines) if lines else ""

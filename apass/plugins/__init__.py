@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from apass.adapters.base import BaseAdapter
     from apass.adapters.nodes import Node, with_locations, with_names
     from apass.concurrency.limits import NO_LIMIT, Slots, usable_cores
+    from apass.concurrency.measuring import Measurement, ProgramRun
     from apass.concurrency.processes.command import complete_process
     from apass.concurrency.processes.pool import LostCall, call_in_worker, run_in_worker
     from apass.concurrency.run_locals import RunLocal
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from apass.util.fingerprint import fingerprint_value
     from apass.util.late_modules import imported_late
     from apass.util.other_inputs import OtherInputs, same_value
+    from apass.util.paired_times import AlternatingRounds, PairedTimes
     from apass.util.tagged_json import reachable_types, read_tagged, write_tagged
     from apass.util.text import raising_line, short_reason, text_of_error
     from apass.util.typed_values import Bare
@@ -48,6 +50,7 @@ else:
         {
             "apass.adapters.base": ["BaseAdapter"],
             "apass.concurrency.limits": ["NO_LIMIT", "Slots", "usable_cores"],
+            "apass.concurrency.measuring": ["Measurement", "ProgramRun"],
             "apass.concurrency.processes.command": ["complete_process"],
             "apass.concurrency.processes.pool": ["LostCall", "call_in_worker", "run_in_worker"],
             "apass.concurrency.run_locals": ["RunLocal"],
@@ -77,6 +80,7 @@ else:
             "apass.util.fingerprint": ["fingerprint_value"],
             "apass.util.late_modules": ["imported_late"],
             "apass.util.other_inputs": ["OtherInputs", "same_value"],
+            "apass.util.paired_times": ["AlternatingRounds", "PairedTimes"],
             "apass.util.tagged_json": ["reachable_types", "read_tagged", "write_tagged"],
             "apass.util.text": ["raising_line", "short_reason", "text_of_error"],
             "apass.util.typed_values": ["Bare"],
@@ -85,6 +89,7 @@ else:
 
 __all__ = [
     "NO_LIMIT",
+    "AlternatingRounds",
     "Alternatives",
     "AnalysisManager",
     "ArrayDifference",
@@ -102,15 +107,18 @@ __all__ = [
     "GivenInputs",
     "Language",
     "LostCall",
+    "Measurement",
     "Measures",
     "Node",
     "NotEncodedError",
     "Option",
     "OtherInputs",
     "Outside",
+    "PairedTimes",
     "PartFile",
     "PipelineExtension",
     "Prepared",
+    "ProgramRun",
     "Proof",
     "RunLocal",
     "SingleFlight",

@@ -71,6 +71,7 @@ LATE_IMPORTS: Final[dict[str, tuple[str, ...]]] = {
     "cli.server_option": ("service.client",),
     "cli.server_tokens": ("service.http.auth",),
     "cli.settings": ("instruments.debug.instrument",),
+    "concurrency.measuring": ("concurrency.processes.pinned",),
     "core.context": ("display.blocks",),
     "core.diagnostic_context": ("display.highlight",),
     "core.diagnostics": ("display.highlight",),

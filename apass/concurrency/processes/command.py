@@ -1,9 +1,11 @@
 """`complete_process`: runs a command in a process group of its own."""
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from signal import Signals
 from subprocess import PIPE, CompletedProcess
 
 import anyio
@@ -11,7 +13,15 @@ from anyio.abc import ByteReceiveStream, Process
 
 from apass.concurrency.processes.group import Stream, end_group, kill_group, start_group
 
-__all__ = ["Command", "check_command", "complete_process", "start_command"]
+__all__ = [
+    "Command",
+    "check_command",
+    "command_text",
+    "complete_process",
+    "exit_message",
+    "last_lines",
+    "start_command",
+]
 
 Command = Sequence[str | Path]
 """A program and its arguments; no shell is used."""
@@ -73,6 +83,23 @@ def check_command(command: object) -> None:
     """Raise TypeError unless `command` is a list of a program and its arguments."""
     if isinstance(command, str | bytes) or not command:
         raise TypeError(f"a command must be a list of a program and its arguments, got {command!r}")
+
+
+def command_text(command: Command) -> str:
+    """Return a command as one would type it in a shell."""
+    return shlex.join(map(str, command))
+
+
+def exit_message(command: Command, status: int) -> str:
+    """Return how a command ended; a negative status is the signal that killed it."""
+    outcome = f"was killed by {Signals(-status).name}" if status < 0 else f"exited with status {status}"
+    return f"{command_text(command)} {outcome}"
+
+
+def last_lines(error_output: bytes) -> str:
+    """Return the last lines of standard error as the end of a message."""
+    lines = error_output.decode(errors="backslashreplace").rstrip().splitlines()[-5:]
+    return "; the end of its standard error:\n" + "\n".join(lines) if lines else ""
 
 
 async def _collect(stream: ByteReceiveStream | None, into: bytearray) -> None:
