@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import anyio
 from anyio.lowlevel import current_token
 
+from apass.concurrency.work_limits import uncounted
 from apass.core.context import PassContext, current_scope, waiting_for
 from apass.core.deadline import Deadline
 from apass.core.questions import Question, answer_to, tagged_codec
@@ -306,18 +307,21 @@ class _LoopState:
         """
         # The borrower is not the task, because one task may hold several slots.
         borrower = object()
-        self.count(waiting=1)
-        try:
-            await self.limiter.acquire_on_behalf_of(borrower)
-        finally:
-            self.count(waiting=-1)
-        try:
-            if self.rate is not None:
-                await self.rate.take()
-            async with nullcontext(_no_charge) if self.limits is None else self.limits.permission() as charge:
-                yield charge
-        finally:
-            self.limiter.release_on_behalf_of(borrower)
+        async with AsyncExitStack() as stack:
+            # Like the timeout of an attempt, the timeout of a pass does not count the time in a queue.
+            with uncounted():
+                self.count(waiting=1)
+                try:
+                    await self.limiter.acquire_on_behalf_of(borrower)
+                finally:
+                    self.count(waiting=-1)
+                stack.callback(self.limiter.release_on_behalf_of, borrower)
+                if self.rate is not None:
+                    await self.rate.take()
+                charge: Charge = _no_charge
+                if self.limits is not None:
+                    charge = await stack.enter_async_context(self.limits.permission())
+            yield charge
 
     def try_acquire_slot(self) -> object | None:
         """Acquire a slot, and permission from the rate limiter, if both are available now.

@@ -209,3 +209,20 @@ async def test_concurrent_bodies_share_a_round_without_concurrency_limit() -> No
     async with PassContext(deadline=1e6, max_concurrency=1):
         await Ask({f"f{index}": index for index in range(6)})
     assert [round(part) for part in parts] == [3, 3, 2, 2, 1, 1]
+
+
+@pytest.mark.usefixtures("idle_clock")
+@pytest.mark.parametrize("limit", [{"concurrency": 1}, {"rate": Rate(questions=1, seconds=4)}], ids=["slots", "rate"])
+async def test_timeout_does_not_count_queues(limit: Any) -> None:
+    async def slow(question: int) -> int:
+        await anyio.sleep(4)
+        return -question
+
+    service = Service(slow, Policy(**limit))
+
+    @function_pass(opt_level=0, timeout=5)
+    async def Ask(func: int, mod: dict[str, int], ctx: PassContext) -> int:
+        return await service.ask(func)
+
+    assert await Ask({"f": 1, "g": 2, "h": 3}) == {"f": -1, "g": -2, "h": -3}
+    assert anyio.current_time() == pytest.approx(12)
