@@ -4,23 +4,22 @@
 """
 
 from collections.abc import Callable, Sequence
-from math import comb, floor, log10
+from math import floor, log10
 from statistics import median
 from time import perf_counter
 from typing import Any, Final
 
 import onnx_ir as ir
-from anyio import BrokenWorkerProcess, CapacityLimiter, fail_after, to_thread
-from anyio.lowlevel import RunVar
+from anyio import BrokenWorkerProcess, fail_after, to_thread
 
 from apass.adapters.onnx import ADAPTER, count_nodes
 from apass.adapters.onnx.outputs.evaluation import runtime_session
 from apass.adapters.onnx.outputs.input_search import InputSearch
 from apass.adapters.onnx.outputs.inputs import parsed
-from apass.concurrency.processes.pool import run_in_worker
-from apass.core.context import waiting_for
+from apass.core.context import PassContext, waiting_for
 from apass.core.named_callables import register_callable
 from apass.errors import AdapterError, MissingExtraError
+from apass.util.paired_times import AlternatingRounds, PairedTimes
 from apass.util.text import short_reason
 
 __all__ = ["count_bytes", "count_nodes", "is_slower", "latency", "measure_latencies"]
@@ -43,10 +42,8 @@ TOLERATED: Final = 0.03
 CHANCE: Final = 0.001
 """The chance of taking an equally fast model for a slower one."""
 
-_LIMITER: RunVar[CapacityLimiter] = RunVar("apass_onnx_latency")
-
-IsEnough = Callable[..., bool]
-"""Whether the times of each model decide."""
+IsEnough = Callable[[PairedTimes], bool]
+"""Whether the times of two models decide."""
 
 Measured = float | str
 """The median in seconds, or the reason why a model cannot be run."""
@@ -84,7 +81,7 @@ async def measure_latencies(
     """Run models with onnxruntime on one thread, and return the median time of each.
 
     All models must have the inputs of the first, for which random values are made. One worker process runs them in
-    turns, so that a load of the machine affects them alike. An event loop makes one measurement at a time.
+    turns, so that a load of the machine affects them alike. The call holds the measurement lane of the machine.
 
     Parameters:
         models: the models.
@@ -104,9 +101,9 @@ async def measure_latencies(
 async def is_slower(before: ir.Model, after: ir.Model, *, rounds: int = 200, time_limit: float = 120.0) -> bool:
     """Return whether onnxruntime runs a model slower than another, or not at all.
 
-    Both run alternately in one process. It is slower if the median is more than `TOLERATED` longer, and it took
-    longer in so many rounds that this has a chance of less than `CHANCE` for equal models: a sign test of the rounds.
-    The measurement ends early if the median is not longer.
+    Both run alternately in one process. It is slower if the median is more than `TOLERATED` longer, and a rank test of
+    the rounds gives such times a chance of less than `CHANCE` for equal models. The measurement ends early if the
+    median is not longer.
 
     Raises:
         AdapterError: if the model before cannot be run, or the process does not end in time or crashes.
@@ -118,17 +115,14 @@ async def is_slower(before: ir.Model, after: ir.Model, *, rounds: int = 200, tim
         raise AdapterError(f"onnxruntime cannot run the model: {first}")
     if isinstance(second, str):
         return True
-    if median(second) <= median(first) * (1 + TOLERATED):
-        return False
-    count = len(first)
-    longer = sum(one < other for one, other in zip(first, second, strict=True))
-    ways = sum(comb(count, number) for number in range(longer, count + 1))
-    return bool(ways < CHANCE * 2.0**count)
+    times = PairedTimes(tuple(first), tuple(second))
+    # The test has two sides, each with half of the chance.
+    return times.ratio > 1 + TOLERATED and times.p_value < 2 * CHANCE
 
 
-def _is_as_fast(first: Sequence[float], second: Sequence[float]) -> bool:
+def _is_as_fast(times: PairedTimes) -> bool:
     """Return whether a few rounds show that the second model is not slower."""
-    return len(first) % FEW_ROUNDS == 0 and median(second) <= median(first)
+    return times.rounds % FEW_ROUNDS == 0 and times.ratio <= 1
 
 
 async def _in_worker(
@@ -140,10 +134,10 @@ async def _in_worker(
     """
     with waiting_for("its latency in onnxruntime"):
         data = [await to_thread.run_sync(ADAPTER.dumps, model) for model in models]
-        async with _limiter():
+        async with PassContext.current().measuring() as measurement:
             try:
                 with fail_after(time_limit):
-                    return await run_in_worker(_measure, data, rounds, seed, is_enough)
+                    return await measurement.call(_measure, data, rounds, seed, is_enough)
             except TimeoutError as error:
                 raise AdapterError(f"onnxruntime did not measure the latency within {time_limit:g} s") from error
             except BrokenWorkerProcess as error:
@@ -171,19 +165,22 @@ def _measure(models: Sequence[bytes], rounds: int, seed: int, is_enough: IsEnoug
             # onnxruntime raises errors of its own types for models that it does not support.
             results[index] = short_reason(error)
             sessions.pop(index, None)
-    times: dict[int, list[float]] = {index: [] for index in sessions}
-    end = perf_counter() + MAX_SECONDS
-    for count in range(rounds):
-        if count >= MIN_ROUNDS and perf_counter() > end:
-            break
-        for index, session in sessions.items():
-            start = perf_counter()
-            session.run(None, inputs)
-            times[index].append(perf_counter() - start)
-        if is_enough is not None and len(times) == len(models) and is_enough(*times.values()):
-            break
-    results.update(times)
+    results.update(zip(sessions, _times([*sessions.values()], inputs, rounds, is_enough), strict=True))
     return [results[index] for index in range(len(models))]
+
+
+def _times(sessions: Sequence[Any], inputs: Any, rounds: int, is_enough: IsEnough | None) -> Sequence[list[float]]:
+    """Run sessions alternately; return the seconds of the runs of each."""
+    if not sessions:
+        return ()
+    loop = AlternatingRounds(len(sessions), seconds=MAX_SECONDS, most=rounds, least=MIN_ROUNDS)
+    for index in loop:
+        start = perf_counter()
+        sessions[index].run(None, inputs)
+        loop.record(perf_counter() - start)
+        if is_enough is not None and len(sessions) > 1 and loop.is_complete and is_enough(loop.paired()):
+            break
+    return loop.times
 
 
 def _accepted(session: Any, search: InputSearch) -> dict[str, Any]:
@@ -199,12 +196,3 @@ def _accepted(session: Any, search: InputSearch) -> dict[str, Any]:
         else:
             return candidate
     raise first or ValueError("there are no inputs")
-
-
-def _limiter() -> CapacityLimiter:
-    """Return the limiter of this event loop, which allows one measurement."""
-    try:
-        return _LIMITER.get()
-    except LookupError:
-        _LIMITER.set(CapacityLimiter(1))
-        return _LIMITER.get()
