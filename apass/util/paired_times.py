@@ -86,7 +86,7 @@ class PairedTimes:
 
     @property
     def within(self) -> float:
-        """The largest relative difference that the interval allows; infinite for few rounds."""
+        """The largest relative difference in the interval; infinite for few rounds."""
         low, high = self.interval
         return max(high, 1 / low if low else math.inf) - 1
 
