@@ -14,6 +14,7 @@ from apass.concurrency.processes.affinity import last_core, reserved
 from apass.concurrency.run_locals import RunLocal
 from apass.concurrency.work_limits import uncounted
 from apass.errors import MeasurementError
+from apass.util.checks import check_type
 from apass.util.file_locks import close_in_forks, lock_unless_taken, unlock
 from apass.util.paired_times import AlternatingRounds, PairedTimes
 
@@ -192,8 +193,8 @@ class MeasurementLane:
     In a pass, write `async with ctx.measuring()`, which uses `MeasurementLane()`.
 
     Parameters:
-        lock: the lock file. The default is the file that the environment variable `APASS_MEASURING_LOCK` names, or else
-            one in a folder of the user in the temporary folder.
+        lock: the lock file, a Path. The default is the file that the environment variable `APASS_MEASURING_LOCK` names,
+            or else one in a folder of the user in the temporary folder.
         core: the core that measurements are pinned to. The default is the last one that this process may use, or None
             if there is only one, or if the platform cannot pin.
 
@@ -209,6 +210,10 @@ class MeasurementLane:
     """The lock file."""
     core: int | None = field(default_factory=last_core)
     """The core that measurements are pinned to; None if they are not pinned."""
+
+    def __post_init__(self) -> None:
+        check_type("lock file", self.lock, Path)
+        check_type("core", self.core, int | None)
 
     @asynccontextmanager
     async def measuring(self) -> AsyncGenerator[Measurement]:

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from subprocess import PIPE, Popen
 from tempfile import gettempdir
+from typing import Any
 
 import anyio
 import psutil
@@ -206,6 +207,22 @@ async def test_lock_file_is_chosen_by_a_variable(tmp_path: Path, monkeypatch: py
     assert MeasurementLane().lock == tmp_path / "chosen"
     monkeypatch.delenv("APASS_MEASURING_LOCK")
     assert MeasurementLane().lock == Path(gettempdir(), f"apass-{os.getuid()}", "measuring.lock")
+
+
+def test_wrong_lanes_raise() -> None:
+    lock: Any = "lock"
+    with pytest.raises(TypeError, match=r"^the lock file must be of type Path, got 'lock'$"):
+        MeasurementLane(lock)
+
+
+@needs_cores
+@pytest.mark.process
+async def test_missing_core_is_an_error(lane: MeasurementLane) -> None:
+    before = await run_in_worker(affinity)
+    async with MeasurementLane(lane.lock, core=4000).measuring() as measurement:
+        with pytest.raises(MeasurementError, match=r"^threads cannot be pinned to core 4000: Invalid argument; choose"):
+            await measurement.call(abs, -1)
+    assert await run_in_worker(affinity) == before
 
 
 async def test_nested_measurement_is_an_error(lane: MeasurementLane) -> None:

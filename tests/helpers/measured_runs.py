@@ -13,7 +13,7 @@ from typing import Final
 __all__ = ["affinity", "affinity_of_all_threads", "fail_pinned", "holding", "keep_a_thread", "note_and_sleep"]
 
 HOLDER: Final = """
-import sys, time
+import sys
 from pathlib import Path
 import anyio
 from apass.concurrency.measuring import MeasurementLane

@@ -7,7 +7,12 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
+from apass.errors import MeasurementError
+
 __all__ = ["last_core", "pinned_to", "reserved"]
+
+CAN_PIN: Final = hasattr(os, "sched_setaffinity")
+"""Whether the platform can pin threads to cores."""
 
 _THREADS: Final = Path("/proc/self/task")
 """The folder of Linux with an entry for each thread, also for the threads of C libraries."""
@@ -80,7 +85,7 @@ def last_core() -> int | None:
 
     Return None if there is only one, or if the platform cannot pin a thread to a core.
     """
-    if not hasattr(os, "sched_setaffinity"):
+    if not CAN_PIN:
         return None
     # Within `reserved`, the mask lacks the core.
     cores = os.sched_getaffinity(0) | _RESERVATIONS.cores
@@ -93,7 +98,7 @@ def reserved(core: int | None) -> Generator[None]:
 
     Processes keep the affinity with which they start, also after the block. With None, this has no effect.
     """
-    if core is None:
+    if core is None or not CAN_PIN:
         yield
         return
     _RESERVATIONS.add(core, 1)
@@ -108,21 +113,35 @@ def pinned_to(core: int | None) -> Generator[None]:
     """Pin all threads of this process to a core, and what they start in the block.
 
     With None, this has no effect.
+
+    Raises:
+        MeasurementError: if this process may not use the core.
+
     """
-    if core is None:
+    if core is None or not CAN_PIN:
         yield
         return
     only = frozenset((core,))
     before: Masks = {}
     try:
-        while new := _threads() - before.keys():
-            for thread in sorted(new):
-                before[thread] = _swap(thread, only)
+        _pin(only, before)
         yield
     finally:
+        # A thread that the block has started gets the cores of the main thread.
+        own = before.get(os.getpid(), frozenset())
         for thread in _threads():
-            # A thread that the block has started gets the cores of the main thread.
-            _swap(thread, before.get(thread, before[os.getpid()]), expected=only)
+            _swap(thread, before.get(thread, own), expected=only)
+
+
+def _pin(cores: frozenset[int], before: Masks) -> None:
+    """Pin all threads, and add their former cores to `before`."""
+    try:
+        while new := _threads() - before.keys():
+            for thread in sorted(new):
+                before[thread] = _swap(thread, cores)
+    except OSError as error:
+        message = f"threads cannot be pinned to core {min(cores)}: {error.strerror}; choose a core that exists"
+        raise MeasurementError(message) from error
 
 
 def _swap(thread: int, mask: frozenset[int], expected: frozenset[int] | None = None) -> frozenset[int]:
