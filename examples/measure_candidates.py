@@ -5,9 +5,9 @@
     python examples/measure_candidates.py --models 40 --backend trio
 
 Each model is a product of three matrices. `(A B) C` and `A (B C)` are equal except for rounding, and which one is
-faster depends on their shapes. onnxruntime runs both in a worker process, one model at a time, so that measurements do
-not disturb each other and a crash does not end the program. A candidate with different outputs is rejected even if it
-is fast. The exit status is 1 if a candidate with a tenth of the multiplications was not chosen.
+faster depends on their shapes. onnxruntime runs both in the measurement lane, one model at a time, so that measurements
+do not disturb each other. A crash of its process does not end the program. A candidate with different outputs is
+rejected even if it is fast. The exit status is 1 if a candidate with a tenth of the multiplications was not chosen.
 """
 
 import argparse
@@ -26,7 +26,6 @@ import onnx_ir as ir
 import apass
 from apass.adapters.onnx import ADAPTER, MAIN, private_copy
 from apass.adapters.onnx.outputs import random_inputs
-from apass.executors import ProcessExecutor
 
 Candidate = Callable[[ir.Model], ir.Model]
 """Returns another form of a model, or the same object if there is none."""
@@ -69,7 +68,6 @@ def distance(expected: Sequence[Any], outputs: Sequence[Any]) -> float:
 
 def choose_fastest(*candidates: Candidate, timeout: float = 300.0) -> apass.Pass[ir.Model]:
     """Return the pass that replaces a model by its fastest equal candidate, if any."""
-    one_at_a_time, worker = anyio.CapacityLimiter(1), ProcessExecutor(workers=1)
 
     @apass.module_pass(opt_level=2)
     async def ChooseFastest(mod: ir.Model, ctx: apass.PassContext) -> ir.Model:
@@ -77,10 +75,10 @@ def choose_fastest(*candidates: Candidate, timeout: float = 300.0) -> apass.Pass
         if len(forms) == 1:
             return mod
         models = [ADAPTER.dumps(form) for form in forms]
-        async with one_at_a_time:
+        async with ctx.measuring() as measurement:
             with anyio.fail_after(timeout):
                 # On a timeout, the worker is killed.
-                measurements = await worker.call(measure, models)
+                measurements = await measurement.call(measure, models)
         equal = [index for index, (_, error) in enumerate(measurements) if error < 1e-4]
         fastest = min(equal, key=lambda index: measurements[index][0])
         ratio = measurements[fastest][0] / measurements[0][0]
