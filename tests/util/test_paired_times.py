@@ -150,12 +150,12 @@ def test_rounds_end_when_narrow_or_out_of_budget() -> None:
 
 
 def test_wide_interval_needs_more_rounds() -> None:
-    rounds = AlternatingRounds(width=0.1, most=1000)
+    rounds = AlternatingRounds(width=0.25, most=1000)
     for index, variant in enumerate(rounds):
         rounds.record(1.0 if variant == 0 else 1.0 + (index // 2 % 10) / 10)
-    assert rounds.paired().rounds > 20
     low, high = rounds.paired().interval
-    assert high - low <= 0.1 + 1e-12
+    assert high - low <= 0.25
+    assert 20 < rounds.paired().rounds < 1000
 
 
 def test_each_run_is_recorded_once() -> None:
