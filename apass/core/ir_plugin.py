@@ -15,6 +15,7 @@ from apass.loading.entry_points import Offer, plugins
 from apass.util.files import Prepared
 from apass.util.identity_cache import IdentityCache
 from apass.util.interactive import definition_in_session
+from apass.util.paired_times import PairedTimes
 
 __all__ = [
     "Comparison",
@@ -162,6 +163,8 @@ class IRPlugin(Generic[ModT]):
     """Searches for a proof that two modules compute the same for all inputs, for `--verify-outputs=prove`."""
     measure: Callable[[Sequence[ModT]], Sequence[Measures] | Awaitable[Sequence[Measures]]] | None = None
     """Returns the measures of modules that have the same inputs, for `--compare`; None if there are none."""
+    compare_times: Callable[[ModT, ModT], Awaitable[PairedTimes]] | None = None
+    """Runs two modules alternately in the measurement lane, and returns the times, for the objective `latency`."""
     companions: Callable[[Path], list[Path]] | None = None
     """Returns the further files that belong to a model file, such as external weights; by default none."""
     save_files: Callable[[ModT, Path, Prepared | None], None] | None = None

@@ -1,5 +1,6 @@
 """`Evaluator`: builds a candidate, checks it and asks the objective."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -7,10 +8,9 @@ from inspect import isawaitable
 from time import perf_counter
 from typing import Any, Final
 
-import anyio
-
 from apass.batch.execution import module_runner
 from apass.concurrency.single_flight import SingleFlight
+from apass.concurrency.work_limits import limited_work
 from apass.core.adapter import adapter_for, exact_fingerprint, run_in_thread_if_safe
 from apass.core.context import PassContext
 from apass.core.executor import ExecutorChoice
@@ -212,7 +212,8 @@ class Evaluator:
     async def _ask(self, candidate: Candidate[Any], attempt: Attempt) -> tuple[int, dict[str, float]]:
         """Return the number of the trial, and the values of the objective."""
         name = name_of(self.objective)
-        with anyio.move_on_after(self.timeout):
+        # The time in the queue of the measurement lane does not count.
+        with limited_work(self.timeout or math.inf):
             returned = self.objective(candidate, attempt)
             return attempt.number, checked_values(await returned if isawaitable(returned) else returned, name)
         # A time limit gives no value: not even a bad one.

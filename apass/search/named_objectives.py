@@ -1,26 +1,40 @@
 """`find_objective`: objectives by name, such as `nodes` and `bytes`."""
 
+import math
 import re
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from inspect import isawaitable
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any, Final, cast
+from typing import Any, ClassVar, Final, cast
 
 from anyio.to_thread import run_sync
 
 from apass.concurrency.processes.command import complete_process
 from apass.core.adapter import adapter_for, run_in_thread_if_safe
+from apass.core.context import PassContext
 from apass.core.ir_plugin import plugin_for
 from apass.core.named_callables import find_callable
 from apass.errors import SearchError, UnknownCallableError, did_you_mean
 from apass.loading.entry_points import plugins
 from apass.search.objective import Attempt, Candidate, Objective, checked_values
+from apass.util.paired_times import PairedTimes
 from apass.util.text import shorten
 
-__all__ = ["bytes_objective", "command_objective", "find_objective", "nodes_objective", "objective_names"]
+__all__ = [
+    "bytes_objective",
+    "command_objective",
+    "find_objective",
+    "latency_objective",
+    "nodes_objective",
+    "objective_names",
+    "time_objective",
+]
 
 _GROUP: Final = "apass.objectives"
 """The group of entry points; each names a function that returns an objective, given what follows the colon."""
@@ -39,6 +53,11 @@ class _Combined:
 
     objectives: Sequence[tuple[str, Objective]]
     objective_text: str
+
+    @property
+    def measures(self) -> bool:
+        """Whether one of them measures times."""
+        return any(getattr(objective, "measures", False) for _, objective in self.objectives)
 
     async def __call__(self, candidate: Candidate[Any], attempt: Attempt) -> dict[str, float]:
         values: dict[str, float] = {}
@@ -115,6 +134,73 @@ def nodes_objective(argument: str) -> Objective:
     return nodes
 
 
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """Rates a candidate by its time, relative to the baseline."""
+
+    compare: Callable[[Candidate[Any]], Awaitable[PairedTimes]]
+    measures: ClassVar[bool] = True
+
+    async def __call__(self, candidate: Candidate[Any], attempt: Attempt) -> float:
+        times = await self.compare(candidate)
+        low, high = times.interval
+        attempt.note(
+            ratio=times.ratio,
+            interval=[low, high] if math.isfinite(high) else None,
+            p_value=times.p_value,
+            noise=times.noise,
+            rounds=times.rounds,
+            seconds=[median(times.baseline), median(times.candidate)],
+        )
+        # The rank test decides: a difference that may be noise is none.
+        return 1.0 if times.verdict == "equal" else times.ratio
+
+
+def latency_objective(argument: str) -> Objective:
+    """Return the objective `latency`: the time of a run, relative to the baseline.
+
+    Both run alternately, pinned to a core, in the measurement lane. If a rank test finds no difference, the value is 1.
+    ONNX models run in onnxruntime, LLVM modules with a `main` as programs, modules of TVM on the CPU.
+    """
+    _check_no_argument("latency", argument)
+
+    async def compare(candidate: Candidate[Any]) -> PairedTimes:
+        plugin = plugin_for(candidate.module)
+        if plugin.compare_times is None:
+            kind = type(candidate.module).__qualname__
+            raise SearchError(f"the IR plug-in of {kind} cannot run modules; use the objective 'time:PROGRAM {{}}'")
+        return await plugin.compare_times(candidate.baseline, candidate.module)
+
+    return _Measured(compare)
+
+
+def time_objective(argument: str) -> Objective:
+    """Return the objective `time:PROGRAM`: its time, relative to the baseline.
+
+    The program gets the file of the candidate in place of `{}`. It runs as for `latency`.
+
+    Raises:
+        SearchError: if there is no command.
+
+    """
+    words = _words("time", argument)
+
+    async def compare(candidate: Candidate[Any]) -> PairedTimes:
+        async with AsyncExitStack() as files:
+            commands = [
+                [word.replace("{}", str(path)) for word in words]
+                for path in [await _file_of(files, mod) for mod in (candidate.baseline, candidate.module)]
+            ]
+            async with PassContext.current().measuring() as measurement:
+
+                async def seconds(command: list[str]) -> float:
+                    return (await measurement.run(command)).seconds
+
+                return await measurement.compare(partial(seconds, commands[0]), partial(seconds, commands[1]))
+
+    return _Measured(compare)
+
+
 def bytes_objective(argument: str) -> Objective:
     """Return the objective `bytes`: the size of a module as its adapter writes it."""
     _check_no_argument("bytes", argument)
@@ -138,10 +224,8 @@ class _Command:
     words: Sequence[str]
 
     async def __call__(self, candidate: Candidate[Any], attempt: Attempt) -> float:
-        with TemporaryDirectory(prefix="apass-search-") as folder:
-            plugin = plugin_for(candidate.module)
-            path = Path(folder, f"candidate{plugin.suffixes[0] if plugin.suffixes else '.bin'}")
-            await run_sync(plugin.write, candidate.module, path)
+        async with AsyncExitStack() as files:
+            path = await _file_of(files, candidate.module)
             words = [word.replace("{}", str(path)) for word in self.words]
             try:
                 done = await complete_process(words)
@@ -168,10 +252,24 @@ def command_objective(argument: str) -> Objective:
         SearchError: if there is no command.
 
     """
+    return _Command(_words("command", argument))
+
+
+def _words(name: str, argument: str) -> list[str]:
+    """Return the words of a command, one of which has a place for the file."""
     try:
         words = shlex.split(argument)
     except ValueError as error:
         raise SearchError(f"cannot parse the command {argument!r}: {error}; quote it as for a shell") from None
     if not words:
-        raise SearchError("the objective 'command' needs a program, as 'command:./size.sh {}'")
-    return _Command(words if any("{}" in word for word in words) else [*words, "{}"])
+        raise SearchError(f"the objective {name!r} needs a program, as '{name}:./run.sh {{}}'")
+    return words if any("{}" in word for word in words) else [*words, "{}"]
+
+
+async def _file_of(files: AsyncExitStack, mod: Any) -> Path:
+    """Write a module to a temporary file, which is removed at the end of the stack."""
+    folder = files.enter_context(TemporaryDirectory(prefix="apass-search-"))
+    plugin = plugin_for(mod)
+    path = Path(folder, f"candidate{plugin.suffixes[0] if plugin.suffixes else '.bin'}")
+    await run_sync(plugin.write, mod, path)
+    return path

@@ -13,6 +13,7 @@ from anyio.lowlevel import checkpoint
 from anyio.streams.memory import MemoryObjectSendStream
 
 from apass.concurrency.limits import usable_cores
+from apass.concurrency.measuring import MeasurementLane
 from apass.core.adapter import ModT, adapter_for, exact_fingerprint, run_in_thread_if_safe
 from apass.core.context import PassContext, current_scope
 from apass.core.executor import ExecutorChoice, executor_in_force
@@ -191,6 +192,9 @@ class Search(Generic[ModT]):
                 verifies_outputs=self.options.verify_outputs,
                 reproducers=str(self.options.reproducers or ""),
             )
+            if getattr(self._objective, "measures", False):
+                # Candidates are built on the other cores, and by workers that start from now on.
+                exits.enter_context(MeasurementLane().reserved())
             await self._prepare()
             sender, self._trials = anyio.create_memory_object_stream[Trial](WAITING)
             exits.enter_context(self._trials)

@@ -28,7 +28,7 @@ class Trial:
     reason: str = ""
     """Why the candidate failed, or which constraint it breaks; empty if it can be chosen."""
     seconds: float = 0.0
-    """Seconds that the candidate took, without the time in queues."""
+    """Seconds from the start of the build to the value, with the time in queues."""
     source: Source = "measured"
     """Where the values come from."""
     details: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)

@@ -4,6 +4,7 @@ They are keys of a `Race`, and objectives of a search.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -14,10 +15,12 @@ from apass.adapters.llvm.module import Module
 from apass.adapters.llvm.opt import needed_opt
 from apass.adapters.programs import OPT
 from apass.concurrency.processes.command import complete_process
+from apass.core.context import PassContext
 from apass.core.named_callables import register_callable
 from apass.errors import AdapterError, MissingExtraError
+from apass.util.paired_times import PairedTimes
 
-__all__ = ["instructions", "text_bytes"]
+__all__ = ["compare_times", "instructions", "text_bytes"]
 
 SECONDS: Final = 120.0
 """Time limit of each program."""
@@ -51,10 +54,38 @@ async def text_bytes(mod: Module) -> int:
     return sum(int(row[1]) for row in rows if len(row) > 1 and row[0].startswith((".text", "__text")))
 
 
+async def compare_times(before: Module, after: Module) -> PairedTimes:
+    """Compile two programs, run them alternately in the measurement lane, and return the times.
+
+    The modules have a function `main`, which gets no arguments and an empty standard input. Clang generates code with
+    `-O2`, without further passes on the IR. The programs run with the rights of this process.
+
+    Raises:
+        AdapterError: if a program cannot be compiled.
+        HelperError: if one exits with another status than 0.
+        MissingExtraError: if clang is not installed beside `opt`.
+
+    """
+    opt = needed_opt().path
+    with TemporaryDirectory(prefix="apass-llvm-") as folder:
+        programs = [Path(folder, name) for name in ("before", "after")]
+        for mod, program in zip((before, after), programs, strict=True):
+            options = ["-x", "ir", "-O2", "-Xclang", "-disable-llvm-passes", "-Wno-override-module"]
+            await _output([_sibling(opt, "clang"), *options, "-", "-o", program, "-lm"], mod.data)
+        async with PassContext.current().measuring() as measurement:
+
+            async def seconds(program: Path) -> float:
+                return (await measurement.run([program])).seconds
+
+            for program in programs:  # the first run reads the file
+                await seconds(program)
+            return await measurement.compare(partial(seconds, programs[0]), partial(seconds, programs[1]))
+
+
 def _sibling(opt: Path, name: str) -> Path:
     program = OPT.sibling(opt, name)
     if program is None:
-        raise MissingExtraError(f"llvm.text_bytes needs the program {name} beside {opt}; install it")
+        raise MissingExtraError(f"this cost needs the program {name} beside {opt}; install it")
     return program
 
 

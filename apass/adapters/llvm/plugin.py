@@ -6,6 +6,7 @@ from typing import Final
 from apass.adapters.llvm import ADAPTER, Module, load_module, save_bitcode, save_text
 from apass.adapters.llvm.reading import module_from_bytes
 from apass.core.ir_plugin import Comparison, IRPlugin
+from apass.util.paired_times import PairedTimes
 
 __all__ = ["BITCODE", "PLUGIN"]
 
@@ -17,6 +18,13 @@ async def _compare_outputs(before: Module, after: Module) -> Comparison:
 
     comparison: Comparison = await compare_outputs(before, after)
     return comparison
+
+
+async def _compare_times(before: Module, after: Module) -> PairedTimes:
+    # Few runs measure costs.
+    from apass.adapters.llvm.costs import compare_times
+
+    return await compare_times(before, after)
 
 
 def _size(mod: Module) -> int:
@@ -34,6 +42,7 @@ PLUGIN: Final = IRPlugin(
     default_pipeline="llvm.default",
     size=_size,
     compare_outputs=_compare_outputs,
+    compare_times=_compare_times,
     copies_unchanged=False,
 )
 """The plug-in: modules in text files."""

@@ -22,7 +22,7 @@ from apass.errors import AdapterError, MissingExtraError
 from apass.util.paired_times import AlternatingRounds, PairedTimes
 from apass.util.text import short_reason
 
-__all__ = ["count_bytes", "count_nodes", "is_slower", "latency", "measure_latencies"]
+__all__ = ["compare_latency", "count_bytes", "count_nodes", "is_slower", "latency", "measure_latencies"]
 
 WARM_UP: Final = 3
 """Number of runs of each model before the measurement."""
@@ -35,6 +35,12 @@ MIN_ROUNDS: Final = 3
 
 FEW_ROUNDS: Final = 20
 """Number of rounds after which a model that is not slower is recognized."""
+
+NARROW: Final = 0.01
+"""The width of the interval of a ratio at which a comparison ends."""
+
+TIME_LIMIT: Final = 120.0
+"""Seconds after which the process of a measurement is killed."""
 
 TOLERATED: Final = 0.03
 """A model whose median is longer by this share at most is not slower."""
@@ -96,6 +102,30 @@ async def measure_latencies(
     """
     found = await _in_worker(models, rounds, seed, time_limit)
     return [times if isinstance(times, str) else median(times) for times in found]
+
+
+async def compare_latency(before: ir.Model, after: ir.Model, *, rounds: int = 200) -> PairedTimes:
+    """Run two models alternately with onnxruntime on one thread, and return the times.
+
+    The rounds end when the interval of the ratio is narrow, or after two seconds. The first model decides the inputs.
+
+    Raises:
+        AdapterError: if onnxruntime cannot run a model, or the process does not end in time or crashes.
+        MissingExtraError: if onnxruntime is not installed.
+
+    """
+    found = await _in_worker([before, after], rounds, 0, TIME_LIMIT, _is_narrow)
+    for times in found:
+        if isinstance(times, str):
+            raise AdapterError(f"onnxruntime cannot run the model: {times}")
+    first, second = (tuple(times) for times in found if not isinstance(times, str))
+    return PairedTimes(first, second)
+
+
+def _is_narrow(times: PairedTimes) -> bool:
+    """Return whether the interval of the ratio is as narrow as `NARROW`."""
+    low, high = times.interval
+    return times.rounds % FEW_ROUNDS == 0 and high - low <= NARROW
 
 
 async def is_slower(before: ir.Model, after: ir.Model, *, rounds: int = 200, time_limit: float = 120.0) -> bool:

@@ -5,6 +5,7 @@ from typing import Final
 
 from apass.core.ir_plugin import Comparison, GivenInputs, IRPlugin, Measures
 from apass.errors import AdapterError, InputError, MissingExtraError
+from apass.util.paired_times import PairedTimes
 
 # Import the adapter before onnx_ir: its error message names the extra to install.
 from apass.adapters.onnx import ADAPTER, count_nodes, external_files, load_model, model_from_bytes, save_model  # isort: skip
@@ -53,6 +54,13 @@ async def measure(mods: Sequence[ir.Model]) -> list[Measures]:
     ]
 
 
+async def _compare_times(before: ir.Model, after: ir.Model) -> PairedTimes:
+    # Few runs measure costs.
+    from apass.adapters.onnx.costs import compare_latency
+
+    return await compare_latency(before, after)
+
+
 PLUGIN: Final = IRPlugin(
     adapter=ADAPTER,
     module_type=ir.Model,
@@ -65,6 +73,7 @@ PLUGIN: Final = IRPlugin(
     compare_outputs=_compare_outputs,
     compare_outputs_on=_compare_outputs,
     measure=measure,
+    compare_times=_compare_times,
     companions=external_files,
     text_suffix=".onnxtxt",
 )
