@@ -39,6 +39,8 @@ __all__ = [
 _GROUP: Final = "apass.objectives"
 """The group of entry points; each names a function that returns an objective, given what follows the colon."""
 
+MEASURING: Final = 3.0
+"""Seconds after which no further round of runs is started."""
 _NUMBER: Final = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
@@ -196,7 +198,9 @@ def time_objective(argument: str) -> Objective:
                 async def seconds(command: list[str]) -> float:
                     return (await measurement.run(command)).seconds
 
-                return await measurement.compare(partial(seconds, commands[0]), partial(seconds, commands[1]))
+                return await measurement.compare(
+                    partial(seconds, commands[0]), partial(seconds, commands[1]), seconds=MEASURING
+                )
 
     return _Measured(compare)
 

@@ -22,6 +22,8 @@ from apass.util.paired_times import PairedTimes
 
 __all__ = ["compare_times", "instructions", "text_bytes"]
 
+MEASURING: Final = 3.0
+"""Seconds after which no further round of runs is started."""
 SECONDS: Final = 120.0
 """Time limit of each program."""
 
@@ -79,7 +81,9 @@ async def compare_times(before: Module, after: Module) -> PairedTimes:
 
             for program in programs:  # the first run reads the file
                 await seconds(program)
-            return await measurement.compare(partial(seconds, programs[0]), partial(seconds, programs[1]))
+            return await measurement.compare(
+                partial(seconds, programs[0]), partial(seconds, programs[1]), seconds=MEASURING
+            )
 
 
 def _sibling(opt: Path, name: str) -> Path:

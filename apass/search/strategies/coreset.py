@@ -1,5 +1,6 @@
 """`Coreset`: pipelines that were good for other modules, then changes of the best."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -50,7 +51,7 @@ def pipelines_of(setup: StrategySetup) -> list[str]:
         message = f"the space {name or setup.space.text!r} has no list of pipelines; write coreset:FILE"
         raise SearchError(f"{message}, with a file of pipelines or the study of an earlier search{known}")
     make: Any = offers[name].load()
-    return _lines(cast("str", make()))
+    return list(cast("Sequence[str]", make()))
 
 
 def _lines(text: str) -> list[str]:
