@@ -22,6 +22,7 @@ AREAS: Final[Mapping[str, tuple[str, ...]]] = {
     "benchmarks.start": ("typer", "numpy", "lark"),
     "benchmarks.many_modules": ("onnx", "onnx_ir"),
     "benchmarks.caching": ("onnx", "onnx_ir"),
+    "benchmarks.search": (),
     "benchmarks.executors": ("distributed",),
     "benchmarks.service": ("fastapi", "uvicorn", "psutil", "onnx", "onnx_ir"),
     "benchmarks.service_model": ("fastapi", "uvicorn", "psutil", "onnx", "onnx_ir"),

@@ -79,16 +79,18 @@ def passes_of_opt() -> Iterator[str]:
             yield around[name].format(element)
 
 
-def random_search(module: Path, passes: Sequence[str], budget: int, seed: object) -> Iterator[tuple[int, str]]:
-    """Yield the best number of instructions and its pipeline, after each build."""
+def random_search(module: Path, passes: Sequence[str], budget: int, seed: object) -> Iterator[tuple[float, str]]:
+    """Yield the best number of instructions and its pipeline, after each build.
+
+    The number is infinite while all builds have failed.
+    """
     generator = random.Random(f"{seed}")
     best: tuple[float, str] = (math.inf, "")
     for _ in range(budget):
         chosen = ",".join(generator.choice(passes) for _ in range(generator.randint(1, LONGEST)))
         found = count(module, chosen)
         best = min(best, (math.inf if found is None else found, chosen))
-        if best[0] < math.inf:
-            yield int(best[0]), best[1]
+        yield best
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,0 +1,291 @@
+"""The board of searches for an order of LLVM's passes.
+
+    pip install 'apass[cli,llvm,search]'
+    python -m benchmarks.phase_order                                  # all programs, in about an hour
+    python -m benchmarks.phase_order --programs 'lz4,zlib' --strategies random,coreset
+    python -m benchmarks.phase_order --page docs/reference/phase_order.md
+
+The command builds the programs with clang-22, and searches each of them with every strategy: 200 candidates of the
+space `llvm.phases`, whose first 45 are the smaller budget. Values are instructions of LLVM IR, relative to
+`opt-22 -passes='default<Oz>'`. The best module of each search is verified by `opt-22 -passes=verify`, linked and run.
+Studies are kept, so that the next call continues.
+"""
+
+import argparse
+import json
+import math
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from fnmatch import fnmatch
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any, Final
+
+import anyio
+
+import apass
+from apass.adapters.llvm import Module, load_module
+from apass.search import Attempt, Candidate, search
+from benchmarks.machine import describe
+from benchmarks.phase_order.bare import OPT, instructions, passes_of_opt, random_search
+from benchmarks.phase_order.build import Program
+from benchmarks.phase_order.learn import Table, cover
+from benchmarks.phase_order.programs import PROGRAMS
+from benchmarks.phase_order.sources import folder
+
+__all__ = ["Row", "main", "page"]
+
+BUDGETS: Final = (45, 200)
+"""Builds of each program: the best after the first so many counts."""
+STRATEGIES: Final = ("random", "greedy", "tpe", "evolution", "coreset")
+"""The strategies of apass that take part."""
+BARE: Final = "bare script"
+"""The random search of `bare.py`, a check of `random`."""
+BASELINE: Final = "llvm.default{level=Oz}"
+SECONDS: Final = 30.0
+"""Maximum time of a build, as in the bare script."""
+TABLE: Final = Path(__file__).parent / "table.json.gz"
+"""The results from which the strategy `coreset` learns, without those of the program itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The result of one search."""
+
+    program: str
+    """The name of the program."""
+    strategy: str
+    """The name of the strategy."""
+    before: int
+    """Instructions without optimizations."""
+    baseline: int
+    """Instructions after `default<Oz>`."""
+    best: tuple[int, ...]
+    """The fewest instructions within each budget; not more than the baseline."""
+    works: bool
+    """Whether the best module is valid, and the program prints the same with it."""
+    failed: int
+    """Candidates that failed."""
+    saved: float
+    """The share of runs of passes that common beginnings saved."""
+    seconds: float
+    """How long the search took."""
+    pipeline: str
+    """The best pipeline."""
+
+
+def count(candidate: Candidate[Module], _attempt: Attempt) -> int:
+    """Return the number of instructions of a candidate."""
+    return candidate.module.instructions
+
+
+async def contest(program: Program, strategy: str, table: Table | None, scratch: Path) -> Row:
+    """Search one program with one strategy of apass."""
+    path = program.module()
+    mod = load_module(path)
+    studies = folder() / "studies"
+    studies.mkdir(exist_ok=True)
+    name = strategy
+    if strategy == "coreset":
+        name = f"coreset:{learned(program, table, scratch)}"
+    start = perf_counter()
+    running = search(
+        {program.name: mod},
+        "llvm.phases",
+        count,
+        strategy=name,
+        budget=BUDGETS[-1],
+        baseline=BASELINE,
+        journal=studies / f"{program.name}-{strategy}.db",
+        timeout=SECONDS,
+        verify_outputs=False,  # the program runs at the end
+    )
+    async with running:
+        async for _ in running:
+            pass
+        result = await running.finish()
+        trials = list(running.trials()[program.name])
+    found = result.modules[program.name]
+    baseline = int(found.baseline.values["count"])
+    values = [trial.values["count"] if trial.is_valid else math.inf for trial in trials if trial.number]
+    best = tuple(int(min([baseline, *values[:budget]])) for budget in BUDGETS)
+    target = scratch / "best.ll"
+    target.write_text(found.module.text, encoding="utf-8")
+    return Row(
+        program.name,
+        strategy,
+        mod.instructions,
+        baseline,
+        best,
+        works(program, target),
+        result.failed,
+        result.prefixes.saved,
+        perf_counter() - start,
+        found.pipeline,
+    )
+
+
+def learned(program: Program, table: Table | None, scratch: Path) -> Path:
+    """Write the pipelines that were learned on the other programs, and return the file."""
+    if table is None:
+        raise SystemExit(f"the strategy coreset needs {TABLE.name}; see `python -m benchmarks.phase_order.learn -h`")
+    rows = [row for row in table.rows if program.name not in row.found_on]
+    columns = [index for index, name in enumerate(table.programs) if name != program.name]
+    path = scratch / "pipelines.txt"
+    lines = [str(apass.parse_pipeline(f"llvm:{row.pipeline}")) for row in cover(rows, columns, BUDGETS[0])]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+def works(program: Program, module: Path) -> bool:
+    """Return whether a module is valid, and the program prints the same with it."""
+    done = subprocess.run([OPT, "-passes=verify", "-disable-output", module], check=False, timeout=SECONDS)
+    return done.returncode == 0 and program.check(module)
+
+
+def bare(program: Program, baseline: int, scratch: Path) -> Row:
+    """Search one program with the bare script."""
+    path, start = program.module(), perf_counter()
+    found = list(random_search(path, list(passes_of_opt()), BUDGETS[-1], f"board {program.name}"))
+    best = tuple(int(min([baseline, *(value for value, _ in found[:budget])])) for budget in BUDGETS)
+    seconds = perf_counter() - start
+    value, pipeline = found[-1]
+    pipeline = pipeline if value < baseline else "default<Oz>"
+    target = scratch / "best.ll"
+    subprocess.run([OPT, "-S", f"-passes={pipeline}", path, "-o", target], check=True)
+    before = instructions(path.read_text(encoding="utf-8"))
+    failed = sum(value == math.inf for value, _ in found)
+    return Row(program.name, BARE, before, baseline, best, works(program, target), failed, 0.0, seconds, pipeline)
+
+
+def mean(rows: Sequence[Row], index: int) -> float:
+    """Return the geometric mean of best to baseline, within a budget."""
+    return math.exp(sum(math.log(row.best[index] / row.baseline) for row in rows) / len(rows))
+
+
+def page(rows: Sequence[Row], machine: str) -> str:
+    """Return the page of the board."""
+    return "\n".join(_page(rows, machine)) + "\n"
+
+
+def _page(rows: Sequence[Row], machine: str) -> Iterator[str]:
+    strategies = [name for name in (BARE, *STRATEGIES) if any(row.strategy == name for row in rows)]
+    programs = list(dict.fromkeys(row.program for row in rows))
+    table = {(row.program, row.strategy): row for row in rows}
+    yield "<!-- Generated by `python -m benchmarks.phase_order --page`. Do not edit. -->\n"
+    yield "# Orders of LLVM's passes\n"
+    yield "The board searches an order of passes for each of"
+    yield f"{len(programs)} C programs, with equal budgets. Values are instructions of LLVM IR relative to"
+    yield "`opt-22 -passes='default<Oz>'`: -5% is 5% fewer. A search that finds nothing better counts as 0%.\n"
+    yield "```sh\npip install 'apass[cli,llvm,search]'"
+    yield "python -m benchmarks.phase_order --page docs/reference/phase_order.md\n```\n"
+    yield "The list of `coreset` is learned on the other programs. `bare script` is a random search by a script that"
+    yield "calls `opt-22` only, a check of `random`. Every best module is verified, linked and run: the program must"
+    yield "print the same.\n"
+    yield "## Geometric mean\n"
+    yield f"| | {' | '.join(strategies)} |\n|---|{'---:|' * len(strategies)}"
+    for index, budget in enumerate(BUDGETS):
+        cells = [_percent(mean([row for row in rows if row.strategy == name], index)) for name in strategies]
+        yield f"| {budget} builds | {' | '.join(cells)} |"
+    for title, cell in TOTALS.items():
+        cells = [cell([row for row in rows if row.strategy == name]) for name in strategies]
+        yield f"| {title} | {' | '.join(cells)} |"
+    yield f"\n{machine}\n"
+    for index, budget in enumerate(BUDGETS):
+        yield f"## {budget} builds\n"
+        yield f"| Program | -O0 | -Oz | {' | '.join(strategies)} |\n|---|---:|---:|{'---:|' * len(strategies)}"
+        for program in programs:
+            found = [table.get((program, name)) for name in strategies]
+            first = next(row for row in found if row is not None)
+            cells = ["" if row is None else _percent(row.best[index] / row.baseline) for row in found]
+            yield f"| {program} | {first.before:,} | {first.baseline:,} | {' | '.join(cells)} |"
+        yield ""
+
+
+TOTALS: Final[Mapping[str, Callable[[Sequence[Row]], str]]] = {
+    "programs that work": lambda rows: f"{sum(row.works for row in rows)} of {len(rows)}",
+    "failed candidates": lambda rows: str(sum(row.failed for row in rows)),
+    "runs of passes saved": lambda rows: f"{sum(row.saved for row in rows) / len(rows):.0%}",
+    "seconds": lambda rows: f"{sum(row.seconds for row in rows):.0f}",
+}
+"""Further rows of the first table."""
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f}%" if ratio != 1 else "0%"
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.phase_order",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--programs", default="*", help="names or patterns with commas between them")
+    parser.add_argument("--strategies", default=",".join((BARE, *STRATEGIES)), help="names with commas between them")
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="keep finished rows here, and continue from them")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write the page of the documentation")
+    return parser.parse_args(arguments)
+
+
+def _kept(path: Path | None) -> list[Row]:
+    if path is None or not path.exists():
+        return []
+    values: list[Any] = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [replace(Row(**value), best=tuple(value["best"])) for value in values]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Search, print a line for each result, and write the page if asked for."""
+    options = _options(arguments)
+    patterns = options.programs.split(",")
+    programs = [program for program in PROGRAMS if any(fnmatch(program.name, pattern) for pattern in patterns)]
+    table = Table.load(TABLE) if TABLE.exists() else None
+    rows = _kept(options.rows)
+    for program in programs:
+        for strategy in options.strategies.split(","):
+            if any((row.program, row.strategy) == (program.name, strategy) for row in rows):
+                continue
+            with TemporaryDirectory(prefix="apass-board-") as scratch:
+                if strategy == BARE:
+                    row = bare(program, oz(program), Path(scratch))
+                else:
+                    row = anyio.run(contest, program, strategy, table, Path(scratch))
+            rows.append(row)
+            if options.rows is not None:
+                with options.rows.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(asdict(row)) + "\n")
+            bests = " ".join(f"{_percent(best / row.baseline):>7}" for best in row.best)
+            verdict = "works" if row.works else "FAILS"
+            print(
+                f"{row.program:12} {row.strategy:12} {row.baseline:6} {bests}  {verdict}  {row.seconds:.0f} s",
+                flush=True,
+            )
+    if options.page is not None:
+        options.page.write_text(page(rows, _machine()), encoding="utf-8")
+    for strategy in dict.fromkeys(row.strategy for row in rows):
+        found = [row for row in rows if row.strategy == strategy]
+        means = "  ".join(f"{_percent(mean(found, index))} in {budget}" for index, budget in enumerate(BUDGETS))
+        print(f"{strategy:12} {means}  ({len(found)} programs)")
+
+
+def _machine() -> str:
+    machine, version = describe(), subprocess.run([OPT, "--version"], capture_output=True, text=True, check=True).stdout
+    llvm = next(line.strip() for line in version.splitlines() if "version" in line)
+    return (
+        f"Made on {machine['date'][:10]} with {llvm} and {machine['python']} on {machine['platform']}, "
+        f"{machine['cpus']} processors."
+    )
+
+
+def oz(program: Program) -> int:
+    """Return the instructions after `default<Oz>`."""
+    command = [OPT, "-S", "-passes=default<Oz>", str(program.module()), "-o", "-"]
+    done = subprocess.run(command, capture_output=True, check=True)
+    return instructions(done.stdout.decode("utf-8", "surrogateescape"))
+
+
+if __name__ == "__main__":
+    main()
