@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from apass.util.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from apass.search.builders import one_of, steps, with_choices
     from apass.search.learning import learn_pipelines
     from apass.search.objective import Attempt, Candidate
     from apass.search.options import Budget
@@ -17,6 +18,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "apass.search.builders": ["one_of", "steps", "with_choices"],
             "apass.search.learning": ["learn_pipelines"],
             "apass.search.objective": ["Attempt", "Candidate"],
             "apass.search.result": ["ModuleResult", "SearchResult"],
@@ -40,5 +42,8 @@ __all__ = [
     "StrategySetup",
     "Trial",
     "learn_pipelines",
+    "one_of",
     "search",
+    "steps",
+    "with_choices",
 ]
