@@ -84,7 +84,7 @@ def search(
         timeout: seconds for building a candidate, and as many for its objective; None for no limit.
         verify_outputs: whether the outputs of each candidate that is better are compared with those of the module.
         reproducers: the folder of reproducers for candidates that fail; None for none.
-        seed: the seed of random choices.
+        seed: the seed of random choices. With one worker, the same seed gives the same trials.
         context: the `PassContext` to run in; None for the current one.
 
     Raises:

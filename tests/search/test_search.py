@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -11,6 +12,8 @@ from anyio.lowlevel import checkpoint
 import apass
 from apass import PassContext
 from apass.errors import MissingExtraError, SearchError
+from apass.external import Service
+from apass.instruments import AnswerRecorder, AnswerReplayer
 from apass.search import Attempt, Budget, Candidate, Search, SearchResult, Space, Trial, search
 from apass.search.objective import Objective
 from apass.search.strategies.strategy import StrategySetup
@@ -406,3 +409,30 @@ async def test_trial_as_json() -> None:
         },
     }
     assert result.as_json()["modules"][0]["pipeline"] == ""
+
+
+async def test_objective_may_use_recorded_answers(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    async def cost(request: int) -> int:
+        asked.append(request)
+        return abs(request - 3)
+
+    async def run(instrument: object) -> list[dict[str, object]]:
+        service = Service(cost, name="cost model")
+
+        async def rate(candidate: Candidate[Module], _attempt: Attempt) -> float:
+            return float(await service.ask(candidate.module["f"]))
+
+        context = PassContext(instruments=[instrument])
+        space = "?{1..4}(s.Add{n=-1}|s.Add{n=2})"
+        # With one worker, a seed gives the same trials.
+        async with search([{"f": 7}], space, rate, budget=25, workers=1, context=context) as running:
+            return [trial.as_json() | {"seconds": 0} async for trial in running]
+
+    recorded = await run(AnswerRecorder(tmp_path / "answers"))
+    count = len(asked)
+    assert count > 3
+    replayed = await run(AnswerReplayer(tmp_path / "answers"))
+    assert len(asked) == count
+    assert replayed == recorded
