@@ -1,5 +1,6 @@
 """`learn_pipelines`: the pipelines that help most modules, from results."""
 
+import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -15,9 +16,10 @@ MOST: Final = 45
 def learn_pipelines(table: Table, most: int = MOST) -> list[str]:
     """Return the pipelines that together lower the values most, the most useful first.
 
-    Each is the one that lowers the sum over the modules of their best values so far most: the greedy algorithm, whose
-    result is at least 63% of the best possible gain, because the gain is submodular. A pipeline that was not tried for
-    a module gains nothing there.
+    Each is the one that lowers the geometric mean over the modules of their best values so far most: the greedy
+    algorithm, whose result is at least 63% of the best possible gain, because the gain is submodular. If no pipeline
+    lowers it any more, the rest covers the modules once more. A pipeline that was not tried for a module gains nothing
+    there.
 
     Source: Nemhauser, Wolsey and Fisher, "An analysis of approximations for maximizing submodular set functions"
     (1978).
@@ -26,23 +28,26 @@ def learn_pipelines(table: Table, most: int = MOST) -> list[str]:
         table: the values.
         most: the number of pipelines.
 
-    >>> learn_pipelines({"A": {"x": 0.9, "y": 0.9}, "B": {"x": 0.8, "y": 1.0}, "C": {"y": 0.7}}, most=2)
-    ['C', 'B']
+    >>> learn_pipelines({"A": {"x": 0.9, "y": 0.9}, "B": {"x": 0.8, "y": 1.0}, "C": {"y": 0.7}}, most=3)
+    ['C', 'B', 'A']
 
     """
+    logs = {pipeline: {name: math.log(value) for name, value in row.items()} for pipeline, row in table.items()}
     best: dict[str, float] = {}
     chosen: list[str] = []
-    while len(chosen) < most:
+    while len(chosen) < most and logs:
         gains = {
-            pipeline: sum(max(0.0, best.get(module, 1.0) - value) for module, value in values.items())
-            for pipeline, values in table.items()
-            if pipeline not in chosen
+            pipeline: sum(max(0.0, best.get(name, 0.0) - value) for name, value in row.items())
+            for pipeline, row in logs.items()
         }
         # Of equal gains the shorter pipeline, then the alphabet: the order of the table is that of tasks.
-        pipeline = min(gains, key=lambda name: (-gains[name], len(name), name), default=None)
-        if pipeline is None or gains[pipeline] <= 0:
+        pipeline = min(gains, key=lambda text: (-gains[text], len(text), text))
+        if gains[pipeline] > 0:
+            chosen.append(pipeline)
+            for name, value in logs.pop(pipeline).items():
+                best[name] = min(best.get(name, 0.0), value)
+        elif best:
+            best = {}
+        else:
             break
-        chosen.append(pipeline)
-        for module, value in table[pipeline].items():
-            best[module] = min(best.get(module, 1.0), value)
     return chosen

@@ -6,7 +6,7 @@
     python -m benchmarks.phase_order --page docs/reference/phase_order.md
 
 The command builds the programs with clang-22, and searches each of them with every strategy: 200 candidates of the
-space `llvm.phases`, whose first 45 are the smaller budget. Values are instructions of LLVM IR, relative to
+space `llvm.size`, whose first 45 are the smaller budget. Values are instructions of LLVM IR, relative to
 `opt-22 -passes='default<Oz>'`. The best module of each search is verified by `opt-22 -passes=verify`, linked and run.
 Studies are kept, so that the next call continues.
 """
@@ -25,13 +25,12 @@ from typing import Any, Final
 
 import anyio
 
-import apass
 from apass.adapters.llvm import Module, load_module
-from apass.search import Attempt, Candidate, search
+from apass.search import Attempt, Candidate, learn_pipelines, search
 from benchmarks.machine import describe
 from benchmarks.phase_order.bare import OPT, instructions, passes_of_opt, random_search
 from benchmarks.phase_order.build import Program
-from benchmarks.phase_order.learn import Table, cover
+from benchmarks.phase_order.learn import Results
 from benchmarks.phase_order.programs import PROGRAMS
 from benchmarks.phase_order.sources import folder
 
@@ -46,8 +45,6 @@ BARE: Final = "bare script"
 BASELINE: Final = "llvm.default{level=Oz}"
 SECONDS: Final = 30.0
 """Maximum time of a build, as in the bare script."""
-TABLE: Final = Path(__file__).parent / "table.json.gz"
-"""The results from which the strategy `coreset` learns, without those of the program itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +78,7 @@ def count(candidate: Candidate[Module], _attempt: Attempt) -> int:
     return candidate.module.instructions
 
 
-async def contest(program: Program, strategy: str, table: Table | None, scratch: Path) -> Row:
+async def contest(program: Program, strategy: str, results: Results, scratch: Path) -> Row:
     """Search one program with one strategy of apass."""
     path = program.module()
     mod = load_module(path)
@@ -89,11 +86,11 @@ async def contest(program: Program, strategy: str, table: Table | None, scratch:
     studies.mkdir(exist_ok=True)
     name = strategy
     if strategy == "coreset":
-        name = f"coreset:{learned(program, table, scratch)}"
+        name = f"coreset:{learned(program, results, scratch)}"
     start = perf_counter()
     running = search(
         {program.name: mod},
-        "llvm.phases",
+        "llvm.size",
         count,
         strategy=name,
         budget=BUDGETS[-1],
@@ -127,15 +124,10 @@ async def contest(program: Program, strategy: str, table: Table | None, scratch:
     )
 
 
-def learned(program: Program, table: Table | None, scratch: Path) -> Path:
-    """Write the pipelines that were learned on the other programs, and return the file."""
-    if table is None:
-        raise SystemExit(f"the strategy coreset needs {TABLE.name}; see `python -m benchmarks.phase_order.learn -h`")
-    rows = [row for row in table.rows if program.name not in row.found_on]
-    columns = [index for index, name in enumerate(table.programs) if name != program.name]
+def learned(program: Program, results: Results, scratch: Path) -> Path:
+    """Write what was learned on the other programs, and return the file."""
     path = scratch / "pipelines.txt"
-    lines = [str(apass.parse_pipeline(f"llvm:{row.pipeline}")) for row in cover(rows, columns, BUDGETS[0])]
-    path.write_text("\n".join(lines), encoding="utf-8")
+    path.write_text("\n".join(learn_pipelines(results.without(program.name))), encoding="utf-8")
     return path
 
 
@@ -242,7 +234,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _options(arguments)
     patterns = options.programs.split(",")
     programs = [program for program in PROGRAMS if any(fnmatch(program.name, pattern) for pattern in patterns)]
-    table = Table.load(TABLE) if TABLE.exists() else None
+    results = Results.load()
     rows = _kept(options.rows)
     for program in programs:
         for strategy in options.strategies.split(","):
@@ -252,7 +244,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 if strategy == BARE:
                     row = bare(program, oz(program), Path(scratch))
                 else:
-                    row = anyio.run(contest, program, strategy, table, Path(scratch))
+                    row = anyio.run(contest, program, strategy, results, Path(scratch))
             rows.append(row)
             if options.rows is not None:
                 with options.rows.open("a", encoding="utf-8") as file:

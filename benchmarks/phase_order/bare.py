@@ -2,7 +2,7 @@
 
     python -m benchmarks.phase_order.bare [--budget 45] [--seed 0] [PROGRAM ...]
 
-It is the check of the board: apass's random search over `llvm.phases` must come out alike. The names of the passes are
+It is the check of the board: apass's random search over `llvm.size` must come out alike. The names of the passes are
 those of that space; everything else is its own.
 """
 
@@ -11,17 +11,16 @@ import math
 import random
 import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from apass.adapters.llvm.spaces import phases
+from apass.adapters.llvm.spaces import MOST_SMALL, SMALL
 from benchmarks.phase_order.programs import PROGRAMS
 
 __all__ = ["instructions", "main", "passes_of_opt", "random_search"]
 
 OPT: Final = "opt-22"
-LONGEST: Final = 24
 SECONDS: Final = 30
 """Maximum time of a build; a sequence that needs more counts as a failure."""
 
@@ -49,34 +48,18 @@ def count(module: Path, passes: str) -> int | None:
     return None if done.returncode else instructions(done.stdout.decode("utf-8", "surrogateescape"))
 
 
-def managers() -> Mapping[str, str]:
-    """Return the text around each pass in a pipeline over modules."""
+def passes_of_opt() -> Iterator[str]:
+    """Yield the passes of the space in the language of `opt`, each within the managers that it needs."""
     listed = subprocess.run([OPT, "--print-passes"], capture_output=True, text=True, check=True).stdout
-    around = {"Module": "{}", "CGSCC": "cgscc({})", "Function": "function({})", "Loop": "", "LoopNest": ""}
-    found: dict[str, str] = {}
-    kind = None
+    around: dict[str, str] = {"loop": "function({})", "loop-mssa": "function({})"}
+    template = None
     for line in listed.splitlines():
         if not line.startswith(" "):
-            words = line.split()
-            kind = around.get(words[0]) if words[1] == "passes" or words[1].startswith("passes:") else None
-        elif kind is not None:
-            found.setdefault(re.split("[<\n]", line.strip())[0], kind)
-    return found
-
-
-def passes_of_opt() -> Iterator[str]:
-    """Yield the passes of the space in the language of `opt`."""
-    around = managers()
-    for text in phases().partition("(")[2].removesuffix(")").split("|"):
-        name, _, options = text.removeprefix("llvm.").removesuffix("}").partition("{")
-        words = [key if value == "true" else f"no-{key}" for key, value in re.findall(r"(\w+)=(\w+)", options)]
-        element = f"{name}<{';'.join(words).replace('_', '-')}>" if words else name
-        if not around[name]:
-            command = [OPT, f"-passes={element}", "-print-pipeline-passes", "-disable-output"]
-            printed = subprocess.run(command, input="", capture_output=True, text=True, check=True).stdout
-            yield f"function({'loop-mssa' if 'loop-mssa' in printed else 'loop'}({element}))"
-        else:
-            yield around[name].format(element)
+            template = "function({})" if line.startswith("Function passes") else None
+        elif template is not None:
+            around.setdefault(re.split("[<\n]", line.strip())[0], template)
+    for text in SMALL.split():
+        yield around.get(re.split("[<(]", text)[0], "{}").format(text)
 
 
 def random_search(module: Path, passes: Sequence[str], budget: int, seed: object) -> Iterator[tuple[float, str]]:
@@ -87,7 +70,7 @@ def random_search(module: Path, passes: Sequence[str], budget: int, seed: object
     generator = random.Random(f"{seed}")
     best: tuple[float, str] = (math.inf, "")
     for _ in range(budget):
-        chosen = ",".join(generator.choice(passes) for _ in range(generator.randint(1, LONGEST)))
+        chosen = ",".join(generator.choice(passes) for _ in range(generator.randint(1, MOST_SMALL)))
         found = count(module, chosen)
         best = min(best, (math.inf if found is None else found, chosen))
         yield best

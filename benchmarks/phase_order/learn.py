@@ -1,9 +1,9 @@
 """Learn a short list of pipelines from a table of results.
 
-    python -m benchmarks.phase_order.learn TABLE [--count 45] [--write FILE]
+    python -m benchmarks.phase_order.learn [--count 45] [--write FILE]
 
 prints how far the list is below `default<Oz>`, on the programs that it was learned on and, for each program, with a
-list that was learned on the others. The table is JSON:
+list that was learned on the others. The table, `table.json.gz`, is JSON:
 
     {"programs": [name, ...], "baseline": [instructions, ...],
      "rows": [{"pipeline": text, "found_on": [name, ...], "instructions": [number or null, ...]}, ...]}
@@ -20,113 +20,93 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import apass
+from apass.search import learn_pipelines
 
-__all__ = ["Row", "Table", "cover", "left_out", "main"]
+__all__ = ["TABLE", "Results", "main"]
+
+TABLE: Final = Path(__file__).parent / "table.json.gz"
+"""The results, which are learned from."""
 
 HEAD: Final = """\
 # Pipelines after which programs in C are small, in the order in which a search should try them.
-# Made by `python -m benchmarks.phase_order.learn`: local searches on each of {programs} programs found {rows}
-# pipelines, of which each line lowers the geometric mean of the best instruction counts most.
+# Made by `python -m benchmarks.phase_order.learn`: of {rows} pipelines that local searches found on {programs}
+# programs, each line lowers the geometric mean of the best instruction counts most.
 """
 
 
-@dataclass(frozen=True)
-class Row:
-    """A pipeline, and its results."""
-
-    pipeline: str
-    """In the language of `opt`."""
-    found_on: frozenset[str]
-    """Programs on which a search found it."""
-    logs: tuple[float, ...]
-    """Logarithm of the size against the baseline, for each program; infinite if `opt` fails."""
-
-
-@dataclass(frozen=True)
-class Table:
+@dataclass(frozen=True, slots=True)
+class Results:
     """Results of pipelines on programs."""
 
     programs: tuple[str, ...]
-    rows: tuple[Row, ...]
+    """The names of the programs."""
+    table: dict[str, dict[str, float]]
+    """For each pipeline, its size by program, relative to `default<Oz>`."""
+    found_on: dict[str, frozenset[str]]
+    """For each pipeline, the programs on which a search found it."""
 
     @classmethod
-    def load(cls, path: Path) -> "Table":
-        """Return the table of a file, which may be compressed by gzip."""
-        data = path.read_bytes()
-        document: dict[str, Any] = json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
-        sizes: list[int] = document["baseline"]
-        rows = [
-            Row(
-                row["pipeline"],
-                frozenset(row["found_on"]),
-                tuple(
-                    math.log(n / size) if n else math.inf for n, size in zip(row["instructions"], sizes, strict=True)
-                ),
-            )
-            for row in document["rows"]
-        ]
-        return cls(tuple(document["programs"]), tuple(rows))
+    def load(cls, path: Path = TABLE) -> "Results":
+        """Return the results in a file."""
+        document: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()))
+        programs, sizes = tuple(document["programs"]), document["baseline"]
+        return cls(
+            programs,
+            {
+                row["pipeline"]: {
+                    name: count / size
+                    for name, count, size in zip(programs, row["instructions"], sizes, strict=True)
+                    if count
+                }
+                for row in document["rows"]
+            },
+            {row["pipeline"]: frozenset(row["found_on"]) for row in document["rows"]},
+        )
+
+    def without(self, program: str) -> dict[str, dict[str, float]]:
+        """Return what is known if a program is not."""
+        return {
+            pipeline: {name: value for name, value in row.items() if name != program}
+            for pipeline, row in self.table.items()
+            if program not in self.found_on[pipeline]
+        }
+
+    def best(self, program: str, pipelines: Sequence[str]) -> float:
+        """Return the least size of a program after one of the pipelines."""
+        return min([1.0, *(self.table[pipeline].get(program, 1.0) for pipeline in pipelines)])
+
+    def mean(self, pipelines: Sequence[str]) -> float:
+        """Return the geometric mean of the least sizes."""
+        return _mean([self.best(name, pipelines) for name in self.programs])
 
 
-def cover(rows: Sequence[Row], columns: Sequence[int], count: int) -> list[Row]:
-    """Return rows, each of which lowers the mean of the best results most.
-
-    When no row lowers it, the next ones cover the programs once more: they are good on programs that are not known.
-    """
-    rest = list(rows)
-    chosen: list[Row] = []
-    best = [math.inf] * len(columns)
-    while rest and len(chosen) < count:
-        sums = [sum(min(row.logs[column], low) for column, low in zip(columns, best, strict=True)) for row in rest]
-        lowest = min(range(len(rest)), key=sums.__getitem__)
-        if sums[lowest] < sum(best):
-            chosen.append(rest.pop(lowest))
-            best = [min(chosen[-1].logs[column], low) for column, low in zip(columns, best, strict=True)]
-        elif best == [math.inf] * len(columns):
-            break
-        else:
-            best = [math.inf] * len(columns)
-    return chosen
-
-
-def left_out(table: Table, column: int, count: int) -> float:
-    """Return the best result on a program of a list that the others taught.
-
-    It is a logarithm, as in `Row`.
-    """
-    name = table.programs[column]
-    rows = [row for row in table.rows if name not in row.found_on]
-    others = [other for other in range(len(table.programs)) if other != column]
-    return min(row.logs[column] for row in cover(rows, others, count))
-
-
-def below(logs: Sequence[float]) -> float:
-    """Return by how many percent the geometric mean is below the baseline."""
-    return 100 * (1 - math.exp(sum(logs) / len(logs)))
+def _mean(ratios: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Learn, print the results, and write the list if asked for."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.phase_order.learn", description=__doc__)
-    parser.add_argument("table", type=Path)
-    parser.add_argument("--count", type=int, default=45)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.phase_order.learn",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--table", type=Path, default=TABLE, metavar="FILE")
+    parser.add_argument("--count", type=int, default=45, help="pipelines in the list (default: 45)")
     parser.add_argument("--write", type=Path, metavar="FILE")
     options = parser.parse_args(arguments)
-    table = Table.load(options.table)
-    columns = range(len(table.programs))
-    chosen = cover(table.rows, columns, options.count)
-    for number, row in enumerate(chosen, 1):
-        best = [min(each.logs[column] for each in chosen[:number]) for column in columns]
-        print(f"{number:3} {below(best):6.2f}%  {row.pipeline}")
-    others = [left_out(table, column, options.count) for column in columns]
-    for name, result in zip(table.programs, others, strict=True):
-        print(f"{name:12} {below([result]):6.2f}%")
-    print(f"left out, geometric mean: {below(others):.2f}% below default<Oz> in {options.count} builds")
-    if options.write:
-        lines = [str(apass.parse_pipeline(f"llvm:{row.pipeline}")) for row in chosen]
-        head = HEAD.format(programs=len(columns), rows=len(table.rows))
-        options.write.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
+    results = Results.load(options.table)
+    chosen = learn_pipelines(results.table, options.count)
+    for number in range(1, len(chosen) + 1):
+        print(f"{number:3} {100 * (results.mean(chosen[:number]) - 1):+6.2f}%  {chosen[number - 1]}")
+    others: list[float] = []
+    for name in results.programs:
+        others.append(results.best(name, learn_pipelines(results.without(name), options.count)))
+        print(f"{name:12} {100 * (others[-1] - 1):+6.2f}%")
+    print(f"learned on the other programs: {100 * (_mean(others) - 1):+.2f}% in {options.count} builds")
+    if options.write is not None:
+        head = HEAD.format(programs=len(results.programs), rows=len(results.table))
+        options.write.write_text(head + "\n".join(chosen) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
