@@ -9,6 +9,8 @@ from apass.search.template import Choice, Domain, Number, Point, Site, Steps, dr
 
 __all__ = ["changed", "crossed", "neighbours", "random_point"]
 
+SEVERAL: Final = 8
+"""Steps that a change removes or repeats at most."""
 FEW: Final = 8
 """Values of a number that a neighbour may have, if its range has more."""
 
@@ -67,15 +69,30 @@ def _drawn(hole: Choice | Steps, index: int, random: Random) -> tuple[int, Point
 
 
 def _changed_steps(hole: Steps, steps: tuple[Any, ...], random: Random) -> tuple[Any, ...]:
-    """Insert, remove, replace or move a step."""
+    """Insert, remove, replace or move a step; remove or repeat several."""
     used = {index for index, _ in steps} if hole.once else set[int]()
     unused = [index for index in range(len(hole.options)) if index not in used]
-    moves = ["insert"] * (len(steps) < hole.most and bool(unused))
-    moves += ["remove"] * (len(steps) > hole.least) + ["replace"] * (bool(steps) and bool(unused))
-    moves += ["move"] * (len(steps) > 1)
-    if not moves:
+    room, spare = hole.most - len(steps), len(steps) - hole.least
+    weights = {
+        "insert": 4 * (room > 0 and bool(unused)),
+        "remove": 3 * (spare > 0),
+        "replace": 2 * (bool(steps) and bool(unused)),
+        "move": 2 * (len(steps) > 1),
+        "remove several": spare > 1,
+        "repeat several": room > 1 and len(steps) > 1 and not hole.once,
+    }
+    if not any(weights.values()):
         return steps
-    move, rest = random.choice(moves), list(steps)
+    (move,) = random.choices([*weights], [*weights.values()])
+    rest = list(steps)
+    if move == "remove several":
+        start = random.randrange(len(rest))
+        del rest[start : start + random.randint(2, max(2, min(SEVERAL, spare)))]
+        return tuple(rest)
+    if move == "repeat several":
+        start, count = random.randrange(len(rest)), random.randint(2, max(2, min(SEVERAL, room)))
+        place = random.randint(0, len(rest))
+        return (*rest[:place], *rest[start : start + count], *rest[place:])
     if move == "insert":
         rest.insert(random.randint(0, len(rest)), _drawn(hole, random.choice(unused), random))
     elif move == "replace":

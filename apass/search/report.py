@@ -79,9 +79,11 @@ def report_page(
             body += ["<h3>Pareto front</h3>", _front(found, rows), render_html(_front_table(found))]
         if effects.get(found.name):
             body += ["<h3>Passes that matter</h3>", render_html(_effects(found, effects[found.name]))]
-        body += ["<h3>Changes of the module</h3>", diff(originals[found.name], found.module).html()]
         body += ["<h3>Tree of beginnings</h3>", render_html(_tree(rows, found.objective))]
         body += ["<h3>Trials</h3>", render_html(_trials(found, rows))]
+        # The longest part is folded.
+        changes = diff(originals[found.name], found.module).html()
+        body.append(f"<details><summary><b>Changes of the module</b></summary>{changes}</details>")
     title = f"Search of pipelines: {count_of(len(result.modules), 'module')}"
     return _PAGE.format(title=_text(title), body="\n".join(body))
 

@@ -1,15 +1,14 @@
 """The programs of the board of pass orders, and its bare search."""
 
+import gzip
 import json
-import math
 import shutil
 from pathlib import Path
 
 import pytest
 
 import apass
-from apass.adapters.llvm import Module
-from apass.adapters.llvm import spaces
+from apass.adapters.llvm import Module, spaces
 from apass.search import learn_pipelines
 from benchmarks.phase_order import bare, learn, sources
 from benchmarks.phase_order.build import DRIVERS, Program
