@@ -25,7 +25,7 @@ from apass.passes.sequential import Sequential
 from apass.runner.changes import tentative_changes
 from apass.util.text import text_of_error
 
-__all__ = ["Best", "Objective"]
+__all__ = ["Best", "Objective", "installed_peers"]
 
 Objective = Literal["nodes", "bytes", "latency"]
 """What is made as small as possible: nodes without Constants, the size of the file, or the time in onnxruntime."""
@@ -208,11 +208,16 @@ def _best(*, objective: Objective = "nodes", time_limit: float = TIME_LIMIT) -> 
     Runs onnxslim, onnxsim, onnxscript, onnxoptimizer and onnxruntime where they are installed, in worker processes.
     `objective` is nodes, bytes or latency. No result is larger, and none is slower beyond noise.
     """
+    return Best([_own(), *installed_peers()], objective, time_limit)
+
+
+def installed_peers() -> list[Pass[ir.Model]]:
+    """Return the passes of `PEERS` whose libraries are installed."""
     peers: list[Pass[ir.Model]] = []
     for name in PEERS:
         with suppress(MissingExtraError, UnknownPassError):
             peers.append(get_pass(name))
-    return Best([_own(), *peers], objective, time_limit)
+    return peers
 
 
 provide_pass("onnx.Best")(_best)
