@@ -8,7 +8,7 @@ from typing import Final
 __all__ = ["LATE_IMPORTS"]
 
 LATE_IMPORTS: Final[dict[str, tuple[str, ...]]] = {
-    "adapters.llvm.plugin": ("adapters.llvm.outputs",),
+    "adapters.llvm.plugin": ("adapters.llvm.costs", "adapters.llvm.outputs"),
     "adapters.mlir.conversions": (
         "adapters.llvm",
         "adapters.xdsl",
@@ -23,7 +23,7 @@ LATE_IMPORTS: Final[dict[str, tuple[str, ...]]] = {
         "adapters.tvm.reductions",
     ),
     "adapters.tvm.conversions": ("adapters.llvm", "adapters.onnx"),
-    "adapters.tvm.plugin": ("adapters.tvm.outputs",),
+    "adapters.tvm.plugin": ("adapters.tvm.costs", "adapters.tvm.outputs"),
     "adapters.xdsl.plugin": (
         "adapters.xdsl.outputs",
         "external.solver",

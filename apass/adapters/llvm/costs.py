@@ -57,10 +57,10 @@ async def text_bytes(mod: Module) -> int:
 
 
 async def compare_times(before: Module, after: Module) -> PairedTimes:
-    """Compile two programs, run them alternately in the measurement lane, and return the times.
+    """Compile two programs, run them alternately, and return the times.
 
     The modules have a function `main`, which gets no arguments and an empty standard input. Clang generates code with
-    `-O2`, without further passes on the IR. The programs run with the rights of this process.
+    `-O2`, without further passes on the IR. The programs run in the measurement lane, with the rights of this process.
 
     Raises:
         AdapterError: if a program cannot be compiled.

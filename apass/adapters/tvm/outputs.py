@@ -19,7 +19,7 @@ from apass.util.array_difference import array_difference
 from apass.util.dull_outputs import changed_input, dull_outputs
 from apass.util.other_inputs import OtherInputs
 
-__all__ = ["compare_outputs"]
+__all__ = ["SEED", "TIME_LIMIT", "compare_outputs", "machine_of", "random_arguments", "random_array"]
 
 _relax: Final[Any] = tvm.relax
 
@@ -95,8 +95,8 @@ def _differences(before: bytes, after: bytes, names: tuple[str, ...]) -> Compari
     mod, other = ADAPTER.loads(before), ADAPTER.loads(after)
     machines: list[Any] = []
     try:
-        machines.append(_machine(mod))
-        machines.append(_machine(other))
+        machines.append(machine_of(mod))
+        machines.append(machine_of(other))
     except Exception as error:  # TVM raises errors of many types
         if machines:
             try:
@@ -157,7 +157,7 @@ def _outputs(
 
     """
     try:
-        arguments = list(_arguments(func, seed, change))
+        arguments = list(random_arguments(func, seed, change))
         left = list(_values(machines[0][name](*arguments)))
     except Exception as error:  # TVM raises errors of many types
         message = f"{name} cannot run: {short_reason(error)}"
@@ -171,13 +171,13 @@ def _outputs(
     return _difference(left, right), dull_outputs(labels, left)
 
 
-def _machine(mod: IRModule) -> Any:
+def machine_of(mod: IRModule) -> Any:
     """Return a virtual machine that runs a module on the CPU."""
     return _relax.VirtualMachine(tvm.compile(mod, target="llvm"), tvm.cpu())
 
 
-def _arguments(func: BaseFunc, seed: int, change: Callable[[Any], Any]) -> Iterator[Any]:
-    """Iterate over random arguments for the parameters of a function.
+def random_arguments(func: BaseFunc, seed: int, change: Callable[[Any], Any]) -> Iterator[Any]:
+    """Iterate over random arguments for the parameters of a Relax function.
 
     `change` is applied to floating-point numbers.
 
@@ -191,10 +191,16 @@ def _arguments(func: BaseFunc, seed: int, change: Callable[[Any], Any]) -> Itera
         if not isinstance(kind, _relax.TensorType) or kind.shape is None:
             raise AdapterError(f"parameter {param.name!r} is no tensor of known rank")
         sizes = [int(size) if isinstance(size, tvm.tirx.IntImm) else DYNAMIC_SIZE for size in kind.shape.values]
-        yield tvm.runtime.tensor(changed_input(_random_array(random, sizes, str(kind.dtype)), change))
+        yield tvm.runtime.tensor(changed_input(random_array(random, sizes, str(kind.dtype)), change))
 
 
-def _random_array(random: np.random.Generator, sizes: list[int], dtype: str) -> Any:
+def random_array(random: np.random.Generator, sizes: list[int], dtype: str) -> Any:
+    """Return an array of random values.
+
+    Raises:
+        AdapterError: if the type has none.
+
+    """
     if dtype == "bool":
         return random.integers(0, 2, sizes).astype(bool)
     if "int" in dtype:

@@ -7,6 +7,7 @@ from apass.adapters.file_reader import read_in_process
 from apass.adapters.tvm.adapter import ADAPTER
 from apass.adapters.tvm.library import IRModule, tvm
 from apass.core.ir_plugin import Comparison, IRPlugin
+from apass.util.paired_times import PairedTimes
 
 __all__ = ["PLUGIN"]
 
@@ -27,6 +28,13 @@ async def _compare_outputs(before: IRModule, after: IRModule) -> Comparison:
 
     comparison: Comparison = await compare_outputs(before, after)
     return comparison
+
+
+async def _compare_times(before: IRModule, after: IRModule) -> PairedTimes:
+    # Few runs measure costs.
+    from apass.adapters.tvm.costs import compare_times
+
+    return await compare_times(before, after)
 
 
 _READER: Final = """
@@ -75,5 +83,6 @@ PLUGIN: Final[IRPlugin[Any]] = IRPlugin(
     default_pipeline="tvm.Default",
     size=_count_nodes,
     compare_outputs=_compare_outputs,
+    compare_times=_compare_times,
 )
 """The plug-in: modules in files with TVM's JSON."""
