@@ -30,8 +30,8 @@ WARM_UP: Final = 3
 MAX_SECONDS: Final = 2.0
 """Seconds after which no further round is started."""
 
-MIN_ROUNDS: Final = 3
-"""Minimum number of rounds, however long they take."""
+MIN_ROUNDS: Final = 6
+"""Minimum number of rounds, however long they take. A rank test of less finds no difference."""
 
 FEW_ROUNDS: Final = 20
 """Number of rounds after which a model that is not slower is recognized."""

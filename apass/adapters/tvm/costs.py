@@ -23,8 +23,8 @@ NARROW: Final = 0.01
 MAX_SECONDS: Final = 2.0
 """Seconds after which no further round is started."""
 
-MIN_ROUNDS: Final = 3
-"""Minimum number of rounds, however long they take."""
+MIN_ROUNDS: Final = 6
+"""Minimum number of rounds, however long they take. A rank test of less finds no difference."""
 
 SHORTEST: Final = 1e-3
 """Seconds that a run takes at least: a function that takes less is called several times."""

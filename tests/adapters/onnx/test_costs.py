@@ -5,7 +5,7 @@ import pytest
 
 import apass
 from apass.adapters.onnx import ADAPTER
-from apass.adapters.onnx.costs import count_bytes, count_nodes, latency, measure_latencies
+from apass.adapters.onnx.costs import compare_latency, count_bytes, count_nodes, latency, measure_latencies
 from apass.core.named_callables import find_callable
 from apass.pipelines.parser import parse_pipeline
 from tests.helpers.onnx_models import chain, model_of, op_types, relu, with_functions
@@ -61,3 +61,14 @@ def test_race_measures_latencies() -> None:
     text = "Race{key=onnx.latency}(onnx.IdentityElimination,onnx.Checker)"
     result = apass.run(parse_pipeline(text), chain(300))
     assert op_types(result) == ["Relu"] * 300
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_few_runs_of_a_slow_model_decide() -> None:
+    square = "float[1800, 1800]"
+    slow = model_of(f"g ({square} a) => ({square} x) {{ b = MatMul(a, a) c = MatMul(b, a) x = MatMul(c, a) }}")
+    fast = model_of(f"g ({square} a) => ({square} x) {{ x = Relu(a) }}")
+    times = anyio.run(compare_latency, slow, fast)
+    assert times.rounds >= 6
+    assert times.verdict == "faster"

@@ -55,6 +55,13 @@ async def test_longer_loop_is_slower() -> None:
     assert times.ratio > 2
 
 
+@pytest.mark.slow
+async def test_few_runs_of_a_slow_module_decide() -> None:
+    times = await compare_times(of_tir(times=1_000_000), of_tir())
+    assert times.rounds >= 6
+    assert times.verdict == "faster"
+
+
 async def test_public_functions_of_relax_are_called() -> None:
     compare = plugin_for(shared()).compare_times
     assert compare is not None
