@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 import onnx_ir as ir
 from anyio import BrokenWorkerProcess, to_process, to_thread
 
-from apass.adapters.onnx import ADAPTER, count_nodes
+from apass.adapters.onnx import ADAPTER, count_nodes, model_from_bytes
 from apass.adapters.onnx.calls import MAX_EXPANDED
 from apass.adapters.onnx.optimizers.isolation import Optimizer, Request, optimize_bytes
 from apass.adapters.onnx.validation import check_model, quoted
@@ -17,7 +17,7 @@ from apass.core.context import PassContext, waiting_for
 from apass.core.pass_info import PassInfo
 from apass.core.remarks import Remark
 from apass.core.run import current_module_name
-from apass.errors import AdapterError
+from apass.errors import AdapterError, VerifyError
 from apass.passes.base import ModulePass
 from apass.passes.registry import provide_pass
 
@@ -92,7 +92,12 @@ class ForeignPass(ModulePass[ir.Model]):
                     ctx.report_work(f"{self.optimizer.library} process", start, perf_counter())
             if result is None:
                 return mod
-            optimized = await to_thread.run_sync(ADAPTER.loads, result)
+            try:
+                source = f"the result of {self.optimizer.library}"
+                optimized = await to_thread.run_sync(model_from_bytes, result, source)
+            except AdapterError as error:
+                # `ADAPTER.verify` in the worker does not find a name that hides an outer one.
+                raise VerifyError(str(error)) from None
         if ctx.wants_remarks or ctx.wants_statistics:
             before, after = count_nodes(mod), count_nodes(optimized)
             message = f"{before} nodes before, {after} after"

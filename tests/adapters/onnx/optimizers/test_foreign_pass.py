@@ -83,6 +83,13 @@ def soften(model: ir.Model) -> ir.Model:
     return model
 
 
+def hide(model: ir.Model) -> ir.Model:
+    """Give an initializer of a branch the name of an outer value."""
+    branch = next(node for node in model.graph if node.op_type == "If").attributes["then_branch"].as_graph()
+    branch.initializers["w"].name = "n"
+    return model
+
+
 def foreign(function: str, options: Mapping[str, Any] | None = None) -> ForeignPass:
     """Return a pass that runs a function of this module."""
     return ForeignPass(Optimizer("demo", "1", __name__, function), PassInfo(0, f"demo.{function}"), options or {})
@@ -106,6 +113,17 @@ def test_failures_of_the_library_become_errors() -> None:
                 await foreign(function)(relu())
 
     anyio.run(main)
+
+
+@pytest.mark.slow
+def test_result_that_cannot_be_read_is_invalid() -> None:
+    mod = model_of("""g (bool c, float[1] x) => (float[1] y) {
+        n = Abs(x)
+        y = If (c) <then_branch = t () => (float[1] a) <float[1] w = {3}> { a = Mul(x, w) },
+                    else_branch = e () => (float[1] b) { b = Neg(x) }>
+    }""")
+    with pytest.raises(apass.errors.VerifyError, match=r"^the result of demo: .* hides the value 'n' of graph 'g'"):
+        apass.run(foreign("hide"), mod)
 
 
 @pytest.mark.slow
