@@ -63,7 +63,10 @@ def _flag(name: str, hint: Any) -> str:
 
 
 def _parameters(kind: type[Any]) -> Sequence[inspect.Parameter]:
-    """Return the fields of a dataclass as keyword-only parameters; one without a default is required."""
+    """Return the fields of a dataclass as keyword-only parameters.
+
+    One without a default is required.
+    """
     hints = get_type_hints(kind, include_extras=True)
     panel: str | None = getattr(kind, "PANEL", None)
     return [

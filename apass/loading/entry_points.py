@@ -11,6 +11,9 @@ Relay and ONNX are plug-ins too, declared in apass's own `pyproject.toml`. These
   pass that converts one IR to another is declared by its whole name (`mlir.FromLLVM`), so that commands find it.
 - `apass.config_modules`: a module that registers config options, by a pattern of their keys (`relay.*`).
 - `apass.languages`: the `Language` of a compiler's pipelines, by its name, and with each suffix of files: `llvm:.ll`.
+- `apass.spaces`, `apass.objectives`, `apass.strategies`, `apass.coresets`: functions by the names that a search uses.
+  They return the text of a space, an objective for what follows a colon, a strategy for a `StrategySetup`, and the
+  pipelines with which the strategy `coreset` begins in the space of that name.
 - `apass.pipeline_extensions`: a `PipelineExtension` or a list of these, by a name, such as the name of the package.
 
 No plug-in is imported before something asks for it. If two packages declare the same name in a group, an error names

@@ -1,4 +1,4 @@
-"""`ablate`: leaves out the passes of a pipeline one by one, to see which of them matter."""
+"""`ablate`: leaves out passes of a pipeline, to see which of them matter."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Effect:
 async def ablate(
     elements: Elements, value: float, evaluate: Callable[[Elements], Awaitable[Trial]], name: str
 ) -> tuple[Elements, Sequence[Effect]]:
-    """Return a pipeline without its useless passes, and what each of the others contributes.
+    """Return a pipeline without useless passes, and what the others contribute.
 
     The passes are left out one by one, the last one first. If the value is not greater without a pass, it stays out.
 

@@ -151,13 +151,7 @@ class Evaluator:
             found.values, found.reason = equal.values, equal.reason
             attempt.note(equal=equal.number)
             return
-        candidate = Candidate(
-            name=given.name,
-            module=found.module,
-            original=given.module,
-            baseline=found.module if given.baseline is None else given.baseline,
-            pipeline=",".join(elements),
-        )
+        candidate = self._candidate(given, found.module, ",".join(elements))
         # Concurrent equal candidates share one call.
         key = given.fingerprint, found.fingerprint
         number, found.values = await self._flights.get(key, partial(self._ask, candidate, attempt))
@@ -194,6 +188,15 @@ class Evaluator:
         mod = await self._run(given.module, (pipeline,)) if pipeline else given.module
         return mod, await self._checked_fingerprint(mod)
 
+    async def rate_again(self, given: Input, trial: Trial, mod: Any) -> Mapping[str, float]:
+        """Return the values of a candidate, measured once more.
+
+        Raises:
+            Exception: any error of the objective.
+
+        """
+        return (await self._ask(self._candidate(given, mod, trial.pipeline), Attempt(trial.number)))[1]
+
     async def _checked_fingerprint(self, mod: Any) -> str:
         """Return the fingerprint of a valid module.
 
@@ -208,6 +211,10 @@ class Evaluator:
             return exact_fingerprint(adapter, mod)
 
         return await run_in_thread_if_safe(adapter, mod, check)
+
+    def _candidate(self, given: Input, mod: Any, pipeline: str) -> Candidate[Any]:
+        baseline = mod if given.baseline is None else given.baseline
+        return Candidate(name=given.name, module=mod, original=given.module, baseline=baseline, pipeline=pipeline)
 
     async def _ask(self, candidate: Candidate[Any], attempt: Attempt) -> tuple[int, dict[str, float]]:
         """Return the number of the trial, and the values of the objective."""

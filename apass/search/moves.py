@@ -84,7 +84,7 @@ def _changed_steps(hole: Steps, steps: tuple[Any, ...], random: Random) -> tuple
     if not any(weights.values()):
         return steps
     (move,) = random.choices([*weights], [*weights.values()])
-    rest = list(steps)
+    rest: list[Any] = list(steps)
     if move == "remove several":
         start = random.randrange(len(rest))
         del rest[start : start + random.randint(2, max(2, min(SEVERAL, spare)))]

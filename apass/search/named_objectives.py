@@ -92,8 +92,7 @@ def find_objective(texts: Iterable[str], irs: Sequence[str] = ()) -> Objective:
             make: Any = offers[name].load()
             named[name if not colon else text] = cast("Objective", make(argument))
         elif colon:
-            known = did_you_mean(name, offers, listing="expected one of ")
-            raise SearchError(f"no objective is named {name!r}{known}")
+            raise _unknown(name)
         else:
             named[name] = _of_callable(name, irs)
     if not named:
@@ -115,9 +114,12 @@ def _of_callable(name: str, irs: Sequence[str]) -> Objective:
             return value
 
         return objective
-    offers = plugins(_GROUP)
-    hint = did_you_mean(name, offers, listing="expected one of ")
-    raise SearchError(f"no objective is named {name!r}{hint}, or a function given to register_callable")
+    raise _unknown(name)
+
+
+def _unknown(name: str) -> SearchError:
+    hint = did_you_mean(name, plugins(_GROUP), listing="named are ")
+    return SearchError(f"{name!r} is neither an objective nor a function given to register_callable{hint}")
 
 
 def nodes_objective(argument: str) -> Objective:
@@ -144,6 +146,8 @@ class _Measured:
     measures: ClassVar[bool] = True
 
     async def __call__(self, candidate: Candidate[Any], attempt: Attempt) -> float:
+        if candidate.module is candidate.baseline:
+            return 1.0
         times = await self.compare(candidate)
         low, high = times.interval
         attempt.note(

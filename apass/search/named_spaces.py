@@ -32,6 +32,6 @@ def find_space(text: str) -> Space:
         make: Any = offers[text].load()
         return Space(cast("str", make()), name=text)
     if BARE_WORD.fullmatch(text.strip()):
-        hint = did_you_mean(text, offers, listing="expected one of ")
-        raise SearchError(f"no space is named {text!r}{hint}, or a pipeline with holes, as '?{{1..12}}(A|B)'")
+        hint = did_you_mean(text, offers, listing="named are ")
+        raise SearchError(f"{text!r} is neither the name of a space nor a pipeline with holes, as '?(A|B)'{hint}")
     return Space(text)

@@ -56,7 +56,7 @@ class Program:
     """How much each of the last candidates has improved."""
 
     def is_better(self, values: Mapping[str, float]) -> bool:
-        """Return whether values would improve the result."""
+        """Return whether values would improve the result, or be in the front."""
         if len(self.names) == 1:
             return values[self.names[0]] < self.best.values[self.names[0]]
         return all(any(values[name] < known.values[name] for name in self.names) for known in self.front)
@@ -71,6 +71,8 @@ class Program:
         trial = built.trial
         if not trial.is_valid or not self.is_better(trial.values):
             self.gains.append(0.0)
+            if trial.is_valid and self._is_shorter(trial):
+                self.best, self.module = trial, built.module
             return False
         name = self.names[0]
         before, after = self.best.values[name], trial.values[name]
@@ -79,6 +81,15 @@ class Program:
         if after < before:
             self.best, self.module = trial, built.module
         return True
+
+    def _is_shorter(self, trial: Trial) -> bool:
+        """Return whether a trial has the best values, with a shorter pipeline."""
+        best = self.best
+        return (
+            best.number != self.baseline.number
+            and trial.values == best.values
+            and len(trial.pipeline) < len(best.pipeline)
+        )
 
     def choose(self, trials: Iterable[Trial]) -> None:
         """Choose the best again, among all trials of the module."""

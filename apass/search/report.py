@@ -1,4 +1,4 @@
-"""`report_page`: a page about a search: convergence, fronts, passes that matter, all trials."""
+"""`report_page`: a page about a search, with charts and all trials."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -218,7 +218,7 @@ def _subtrees(node: _Node, shown: list[int]) -> list[Tree]:
 
 
 def _trials(found: ModuleResult[Any], trials: Sequence[Trial]) -> Block:
-    """Return a table of all trials, each with what differs from the best pipeline before it."""
+    """Return a table of all trials, with changes to the best before each."""
     names = list(found.baseline.values)
     best, rows = found.baseline, list[Row]()
     for trial in trials:
@@ -237,7 +237,7 @@ def _trials(found: ModuleResult[Any], trials: Sequence[Trial]) -> Block:
 
 
 def _change(best: Trial, trial: Trial) -> tuple[Span, ...]:
-    """Return the passes of a trial; what the best before lacks is marked, and what it had is listed."""
+    """Return the passes of a trial, with the changes to the best before."""
     old, new = list(elements_of(best.pipeline)), list(elements_of(trial.pipeline))
     spans: list[Span] = []
     for kind, first, last, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():

@@ -1,4 +1,4 @@
-"""`SearchRun`: the tasks of a search, which evaluate candidates until the budget is spent."""
+"""`SearchRun`: the tasks of a search, which evaluate candidates."""
 
 from collections.abc import Callable, Mapping
 from functools import partial

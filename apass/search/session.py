@@ -13,8 +13,10 @@ from apass.concurrency.measuring import MeasurementLane
 from apass.core.adapter import ModT
 from apass.core.context import PassContext, current_scope
 from apass.core.executor import ExecutorChoice
+from apass.core.ir_plugin import ir_of_type
 from apass.errors import SearchError
 from apass.search.ablation import Effect, ablate
+from apass.search.named_objectives import find_objective
 from apass.search.named_spaces import find_space
 from apass.search.objective import Objective
 from apass.search.options import Budget, SearchOptions
@@ -36,7 +38,7 @@ WAITING: Final = 64
 def search(
     modules: Mapping[Any, ModT] | Sequence[ModT],
     space: Space | str,
-    objective: Objective,
+    objective: Objective | str,
     *,
     strategy: str | StrategyMaker = "evolution",
     budget: Budget | int = 100,
@@ -62,8 +64,10 @@ def search(
     Parameters:
         modules: a mapping, or a sequence.
         space: the space, its name, or its text with holes.
-        objective: called as `objective(candidate, attempt)` (see `Candidate`, `Attempt`), plain or async. It returns a
-            number, or several by name, of which the first decides which trial is the best. Smaller is better.
+        objective: called as `objective(candidate, attempt)` (see `Candidate`, `Attempt`), plain or async; or the name
+            of one. It returns a number, or several by name, of which the first decides which trial is the best.
+            Smaller is better. If it measures times and has a true attribute `measures`, candidates are built on other
+            cores, and the best is measured twice.
         strategy: proposes candidates: `random`, `greedy`, `evolution`, `coreset`, `tpe`, `gp`, `cmaes`, `nsga2`,
             `nevergrad:NAME`, another entry point, or a function of a `StrategySetup`.
         budget: a `Budget`, or the number of candidates for all modules together. It goes where it gains most.
@@ -113,19 +117,21 @@ def search(
 
 
 class Search(Generic[ModT]):
-    """A search: an awaitable, and an async context manager and iterator; see `search`."""
+    """A search: an awaitable, an async context manager and iterator."""
 
     def __init__(
         self,
         modules: Mapping[Any, ModT] | Sequence[ModT],
         space: Space | str,
-        objective: Objective,
+        objective: Objective | str,
         options: SearchOptions,
         context: PassContext | None = None,
     ) -> None:
         check_type("context", context, PassContext | None)
-        if not callable(objective):
-            raise TypeError(f"objective must be a function of a candidate and its attempt, got {objective!r}")
+        if not isinstance(objective, str) and not callable(objective):
+            raise TypeError(
+                f"objective must be a name, or a function of a candidate and its attempt, got {objective!r}"
+            )
         named = modules.items() if isinstance(modules, Mapping) else enumerate(modules)
         self._modules: dict[Any, ModT] = dict(named)
         if not self._modules:
@@ -134,7 +140,8 @@ class Search(Generic[ModT]):
         """The space."""
         self.options: Final = options
         """The options."""
-        self._objective = objective
+        irs = {ir for mod in self._modules.values() if (ir := ir_of_type(type(mod))) is not None}
+        self._objective = find_objective([objective], sorted(irs)) if isinstance(objective, str) else objective
         self._context = context
         self._exits = AsyncExitStack()
         self._run: SearchRun | None = None
@@ -236,7 +243,7 @@ class Search(Generic[ModT]):
         )
 
     async def ablate(self) -> Mapping[Any, Sequence[Effect]]:
-        """Leave out useless passes of the best pipelines; return what the others contribute.
+        """Drop useless passes of the best pipelines; return what the others contribute.
 
         Each pass is left out once, beyond the budget. Candidates that still run are cancelled. Call it before `finish`,
         which then returns the shorter pipelines.
@@ -292,7 +299,7 @@ class Search(Generic[ModT]):
 
 
 async def _is_repeated(run: SearchRun, program: Program) -> bool:
-    """Build the best pipeline in one piece; return whether it makes the same module."""
+    """Build the best pipeline again, in one piece; return whether it holds."""
     best = program.best
     if best.number == program.baseline.number:
         program.module = program.given.baseline
@@ -300,6 +307,12 @@ async def _is_repeated(run: SearchRun, program: Program) -> bool:
     try:
         program.module, result = await run.evaluator.build_whole(program.given, best.pipeline)
         reason = "" if result == run.study.result_of(best.number) else "another module when it was built again"
+        # The least of many noisy values may be so by chance.
+        if not reason and getattr(run.evaluator.objective, "measures", False):
+            name = program.names[0]
+            again = (await run.evaluator.rate_again(program.given, best, program.module))[name]
+            if again >= program.baseline.values[name]:
+                reason = f"not better when it was measured again: {name} {again:.4g}"
     except Exception as error:
         reason = f"failed when it was built again: {type(error).__name__}: {error}"
     if reason:

@@ -76,7 +76,7 @@ def front_of(trials: Iterable[Trial], names: Iterable[str]) -> tuple[Trial, ...]
 
 
 def elements_of(pipeline: str) -> Iterator[str]:
-    """Iterate over the passes of a pipeline: the text between commas outside of brackets."""
+    """Iterate over the texts of the passes of a pipeline."""
     depth = start = 0
     for index, character in enumerate(pipeline):
         depth += (character in "({[") - (character in ")}]")

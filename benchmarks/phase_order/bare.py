@@ -49,7 +49,7 @@ def count(module: Path, passes: str) -> int | None:
 
 
 def passes_of_opt() -> Iterator[str]:
-    """Yield the passes of the space in the language of `opt`, each within the managers that it needs."""
+    """Yield the passes of the space in the language of `opt`, within managers."""
     listed = subprocess.run([OPT, "--print-passes"], capture_output=True, text=True, check=True).stdout
     around: dict[str, str] = {"loop": "function({})", "loop-mssa": "function({})"}
     template = None

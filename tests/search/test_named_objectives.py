@@ -71,11 +71,11 @@ async def test_errors_of_commands(tmp_path: Path) -> None:
 
 async def test_errors_of_names() -> None:
     rows: list[tuple[list[str], str]] = [
-        (["node"], "no objective is named 'node'; did you mean 'nodes'"),
+        (["node"], "'node' is neither an objective nor a function given to register_callable; did you mean 'nodes'"),
         (["nodes:3"], "the objective 'nodes' takes nothing after a colon, got '3'"),
         (["command"], "the objective 'command' needs a program"),
         (["command:a 'b"], 'cannot parse the command "a \'b"'),
-        (["what:ever"], "no objective is named 'what'"),
+        (["what:ever"], "'what' is neither an objective nor a function"),
         ([], "there is no objective"),
     ]
     for texts, message in rows:

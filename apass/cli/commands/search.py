@@ -27,7 +27,7 @@ from apass.cli.panels import OUTPUT, PIPELINE, RUN, VERIFY
 from apass.cli.planning import pipeline_contents, pipeline_text, plan_files
 from apass.cli.quantities import bytes_of
 from apass.cli.settings import ConfigOptions, make_context, seconds_of
-from apass.cli.terminal import FormatOption, OutputFormat, echo, print_error, print_json
+from apass.cli.terminal import FormatOption, OutputFormat, echo, print_error, print_json, print_warning
 from apass.cli.user_modules import LoadOption
 from apass.core.executor import EXECUTOR_NAMES
 from apass.core.ir_plugin import irs_of_suffix
@@ -37,10 +37,11 @@ from apass.search.ablation import Effect
 from apass.search.named_objectives import find_objective
 from apass.search.named_spaces import find_space
 from apass.search.options import Budget, SearchOptions
+from apass.search.report import report_page
 from apass.search.result import ModuleResult, SearchResult
 from apass.search.session import Search
-from apass.search.space import Space
-from apass.search.template import first_of
+from apass.search.space import Space, pipeline_of
+from apass.search.template import examples_of, first_of
 from apass.search.trial import Trial
 from apass.util.files import write_whole
 from apass.util.text import count_of, shorten
@@ -74,8 +75,8 @@ class GoalOptions:
         typer.Option(
             "--objective",
             metavar="NAME",
-            help="Minimize this value: nodes, bytes, command:PROGRAM, or a registered callable; repeat it for several, "
-            r"the first one decides \[nodes].",
+            help="Minimize this value: nodes, bytes, latency, time:PROGRAM, command:PROGRAM or a registered callable; "
+            r"repeat it for several, the first one decides \[nodes].",
         ),
     ] = None
     constraint: Annotated[
@@ -266,13 +267,24 @@ class _Run:
         self._objective = find_objective(goal.objective or ["nodes"], irs)
         self._baseline = "" if goal.baseline is None else pipeline_text(goal.baseline, suffixes)
         self._context = make_context(config, [self._example(self._space)])
+        self._warn_of_levels(config.opt_level)
         self._formats: dict[str, ModelFormat] = {}
         self._results: list[SearchResult[Any]] = []
         self._reasons: Counter[str] = Counter()
+        self._examples: dict[str, str] = {}
+        """A pipeline for each reason."""
         self._effects: Mapping[str, Sequence[Effect]] = {}
         self._has_ablation = output.ablate or output.report is not None
         self._folders: dict[str, str] = {}
         """A reproducer for each reason."""
+
+    def _warn_of_levels(self, level: int) -> None:
+        """Warn of passes in the space that do not run at the level of the context."""
+        passes = [pass_ for text in examples_of(self._space.items) for pass_ in pipeline_of([text]).passes]
+        skipped = {pass_.info.name: pass_.info.opt_level for pass_ in passes if pass_.info.opt_level > level}
+        if skipped:
+            names, most = ", ".join(sorted(skipped)), max(skipped.values())
+            print_warning(f"at level {level} these do not run: {names}; use -O {most}, also to repeat the result")
 
     @staticmethod
     def _example(space: Space) -> Any:
@@ -338,6 +350,7 @@ class _Run:
         if not trial.is_valid:
             reason = shorten(trial.reason.partition("\n")[0], 160)
             self._reasons[reason] += 1
+            self._examples.setdefault(reason, shorten(trial.pipeline, 80))
             if trial.reproducer:
                 self._folders.setdefault(reason, trial.reproducer)
 
@@ -359,9 +372,6 @@ class _Run:
     def _write_report(self, running: Search[Any], result: SearchResult[Any], modules: Mapping[str, Any]) -> None:
         if self._output.report is None:
             return
-        # Few runs write a page.
-        from apass.search.report import report_page
-
         trials = {name: list(found) for name, found in running.trials().items()}
         write_file("--report", self._output.report, report_page(result, trials, self._effects, modules))
 
@@ -381,7 +391,7 @@ class _Run:
         echo(_summary(result))
         for reason, count in self._reasons.most_common(MOST_REASONS):
             folder = f"; reproducer: {self._folders[reason]}" if reason in self._folders else ""
-            print_error(f"{count_of(count, 'candidate')} failed: {reason}{folder}")
+            print_error(f"{count_of(count, 'candidate')} failed, as {self._examples[reason]}: {reason}{folder}")
 
 
 def _with_executor(options: SearchOptions, executor: Any) -> SearchOptions:
