@@ -11,9 +11,10 @@ Relay and ONNX are plug-ins too, declared in apass's own `pyproject.toml`. These
   pass that converts one IR to another is declared by its whole name (`mlir.FromLLVM`), so that commands find it.
 - `apass.config_modules`: a module that registers config options, by a pattern of their keys (`relay.*`).
 - `apass.languages`: the `Language` of a compiler's pipelines, by its name, and with each suffix of files: `llvm:.ll`.
-- `apass.spaces`, `apass.objectives`, `apass.strategies`, `apass.coresets`: functions by the names that a search uses.
-  They return the text of a space, an objective for what follows a colon, a strategy for a `StrategySetup`, and the
-  pipelines with which the strategy `coreset` begins in the space of that name.
+- `apass.spaces`: a function that returns the text of a space, by the name of the space.
+- `apass.coresets`: a function that returns pipelines for the strategy `coreset`, by the name of their space.
+- `apass.objectives`: a function that returns an objective, given what follows the colon of its name.
+- `apass.strategies`: a function that returns a strategy, given a `StrategySetup`.
 - `apass.pipeline_extensions`: a `PipelineExtension` or a list of these, by a name, such as the name of the package.
 
 No plug-in is imported before something asks for it. If two packages declare the same name in a group, an error names
