@@ -3,23 +3,33 @@
 import os
 import shlex
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Final, Literal
 
 from benchmarks.phase_order.sources import folder, unpacked
 
-__all__ = ["DRIVERS", "Program"]
+__all__ = ["DRIVERS", "Level", "Program"]
 
 DRIVERS: Final = Path(__file__).parent / "drivers"
 """The programs that use a library, and the inputs of those that have a `main`."""
 
 TARGET: Final = "--target=x86_64-unknown-linux-gnu"
-UNOPTIMIZED: Final = ("-O0", "-Xclang", "-disable-O0-optnone", TARGET, "-w")
-"""Options for code that passes can optimize later."""
+Level = Literal["O0", "Oz"]
+"""The options of clang for a module."""
+
+UNOPTIMIZED: Final[Mapping[Level, Sequence[str]]] = {
+    "O0": ("-O0", "-Xclang", "-disable-O0-optnone", TARGET, "-w"),
+    "Oz": ("-Oz", "-Xclang", "-disable-llvm-passes", TARGET, "-w"),
+}
+"""Options for code that passes can optimize later.
+
+`-O0` marks all functions `noinline`, as in the programs of CompilerGym. The other one is what `clang -Oz` gives to
+LLVM.
+"""
 
 SECONDS: Final = 60
 """Maximum time of a check. Each program runs for a part of a second."""
@@ -61,11 +71,18 @@ class Program:
     """Pattern of the names of functions in the module; the others belong to the rest. "" is all functions."""
     generator: str = ""
     """Shell command that prints the source of a whole program."""
+    level: Level = "O0"
+    """How clang compiles the module."""
+
+    @property
+    def key(self) -> str:
+        """The name, with the level if it is not `O0`."""
+        return self.name if self.level == "O0" else f"{self.name}-{self.level}"
 
     @property
     def kept(self) -> Path:
         """The folder of what is made of the program."""
-        return folder() / "programs" / self.name
+        return folder() / "programs" / self.key
 
     @cached_property
     def source(self) -> Path:
@@ -175,7 +192,7 @@ class Program:
             parts: list[str] = []
             for number, file in enumerate(files):
                 parts.append(f"{text}/{number}.bc")
-                options = [*UNOPTIMIZED, *self._flags(), "-emit-llvm", "-c", "-o", parts[-1]]
+                options = [*UNOPTIMIZED[self.level], *self._flags(), "-emit-llvm", "-c", "-o", parts[-1]]
                 _run(["clang-22", *options, os.path.relpath(file, self.source)], self.source)
             self.kept.mkdir(parents=True, exist_ok=True)
             _write(path, _run(["llvm-link-22", "-S", *parts, "-o", "-"], self.source))

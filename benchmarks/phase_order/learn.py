@@ -22,15 +22,15 @@ from typing import Any, Final
 
 from apass.search import learn_pipelines
 
-__all__ = ["TABLE", "Results", "main"]
+__all__ = ["TABLE", "Results", "level_of", "main", "name_of"]
 
 TABLE: Final = Path(__file__).parent / "table.json.gz"
 """The results, which are learned from."""
 
 HEAD: Final = """\
 # Pipelines after which programs in C are small, in the order in which a search should try them.
-# Made by `python -m benchmarks.phase_order.learn`: of {rows} pipelines that local searches found on {programs}
-# programs, each line lowers the geometric mean of the best instruction counts most.
+# Made by `python -m benchmarks.phase_order.learn`: of {rows} pipelines that searches found for {programs} modules,
+# each line lowers the geometric mean of the best instruction counts most.
 """
 
 
@@ -64,9 +64,9 @@ class Results:
         )
 
     def without(self, program: str) -> dict[str, dict[str, float]]:
-        """Return what is known if a program is not."""
+        """Return what is known if a program, at any level, is not."""
         return {
-            pipeline: {name: value for name, value in row.items() if name != program}
+            pipeline: {key: value for key, value in row.items() if name_of(key) != program}
             for pipeline, row in self.table.items()
             if program not in self.found_on[pipeline]
         }
@@ -78,6 +78,16 @@ class Results:
     def mean(self, pipelines: Sequence[str]) -> float:
         """Return the geometric mean of the least sizes."""
         return _mean([self.best(name, pipelines) for name in self.programs])
+
+
+def name_of(key: str) -> str:
+    """Return the name of a program, without its level."""
+    return key.removesuffix("-Oz")
+
+
+def level_of(key: str) -> str:
+    """Return the level of a program."""
+    return "Oz" if key.endswith("-Oz") else "O0"
 
 
 def _mean(ratios: Sequence[float]) -> float:
@@ -101,9 +111,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"{number:3} {100 * (results.mean(chosen[:number]) - 1):+6.2f}%  {chosen[number - 1]}")
     others: list[float] = []
     for name in results.programs:
-        others.append(results.best(name, learn_pipelines(results.without(name), options.count)))
-        print(f"{name:12} {100 * (others[-1] - 1):+6.2f}%")
-    print(f"learned on the other programs: {100 * (_mean(others) - 1):+.2f}% in {options.count} builds")
+        others.append(results.best(name, learn_pipelines(results.without(name_of(name)), options.count)))
+        print(f"{name:15} {100 * (others[-1] - 1):+6.2f}%")
+    for level in dict.fromkeys(map(level_of, results.programs)):
+        ratios = [ratio for name, ratio in zip(results.programs, others, strict=True) if level_of(name) == level]
+        print(f"{level}, learned on the other programs: {100 * (_mean(ratios) - 1):+.2f}% in {options.count} builds")
     if options.write is not None:
         head = HEAD.format(programs=len(results.programs), rows=len(results.table))
         options.write.write_text(head + "\n".join(chosen) + "\n", encoding="utf-8")

@@ -10,6 +10,7 @@ import pytest
 import apass
 from apass.adapters.llvm import Module, spaces
 from apass.search import learn_pipelines
+from benchmarks.phase_order import __main__ as board
 from benchmarks.phase_order import bare, learn, sources
 from benchmarks.phase_order.build import DRIVERS, Program
 from benchmarks.phase_order.programs import PROGRAMS
@@ -128,7 +129,7 @@ def test_learned_list_is_written(table: Path, tmp_path: Path, capsys: pytest.Cap
     written = tmp_path / "list.txt"
     learn.main([f"--table={table}", "--count=2", f"--write={written}"])
     assert [line for line in written.read_text().splitlines() if line[0] != "#"] == ["gvn", "dse"]
-    assert "learned on the other programs: -3.36% in 2 builds" in capsys.readouterr().out
+    assert "O0, learned on the other programs: -3.36% in 2 builds" in capsys.readouterr().out
 
 
 def test_list_is_learned_from_the_table() -> None:
@@ -138,3 +139,21 @@ def test_list_is_learned_from_the_table() -> None:
     # What the others teach helps each program.
     for name in results.programs:
         assert results.best(name, learn_pipelines(results.without(name))) <= 1
+
+
+def test_page_has_a_table_for_each_level() -> None:
+    rows = [
+        board.Row("a", "random", 200, 100, (100, 90), True, 3, 0.25, 1.0, "x"),
+        board.Row("a", "coreset", 200, 100, (80, 50), True, 0, 0.5, 2.0, "y"),
+        board.Row("b", "coreset", 100, 100, (100, 50), False, 1, 0.5, 2.0, "y"),
+        board.Row("a-Oz", "coreset", 90, 60, (57, 54), True, 0, 0.5, 2.0, "y"),
+    ]
+    page = board.page(rows, "Made here.")
+    assert "each of 2 C programs" in page
+    assert "| 45 builds, geometric mean | 0% | -10.6% |" in page
+    assert "| 200 builds, geometric mean | -10.0% | -50.0% |" in page
+    assert "| programs that work | 1 of 1 | 1 of 2 |" in page
+    assert "| a | 200 | 100 | 0% | -20.0% |" in page
+    assert "| b | 100 | 100 |  | 0% |" in page
+    assert page.count("| a | 90 | 60 |") == 2
+    assert page.endswith("Made here.\n")

@@ -71,17 +71,17 @@ GONE: Final[Mapping[str, str]] = {
 """The actions that are left out: there is no such pass today, or a program would do something else."""
 
 SMALL: Final = """
-    adce aggressive-instcombine bdce called-value-propagation cgscc(argpromotion) cgscc(function-attrs) constmerge
-    constraint-elimination correlated-propagation dce deadargelim default<O1> default<Os> default<Oz>
-    dfa-jump-threading div-rem-pairs dse early-cse early-cse<memssa> elim-avail-extern expand-memcmp float2int
-    globaldce globalopt gvn gvn<load-pre;no-split-backedge-load-pre> gvn<no-pre;no-load-pre> infer-alignment
-    inferattrs instcombine<no-verify-fixpoint> instsimplify ipsccp jump-threading libcalls-shrinkwrap
-    load-store-vectorizer loop(indvars) loop(loop-deletion) loop(loop-idiom) loop(loop-idiom,indvars,loop-deletion)
-    loop(loop-instsimplify,loop-simplifycfg) loop(loop-rotate) loop(loop-rotate<no-header-duplication>)
-    loop(loop-unroll-full) loop-load-elim loop-mssa(licm) loop-mssa(simple-loop-unswitch<trivial>) loop-simplify
-    loop-sink lower-expect mem2reg memcpyopt mergefunc mldst-motion mldst-motion<split-footer-bb> nary-reassociate
-    partially-inline-libcalls reassociate rpo-function-attrs sccp simplifycfg
-    simplifycfg<hoist-common-insts;sink-common-insts>
+    adce aggressive-instcombine bdce called-value-propagation cgscc(argpromotion) cgscc(function-attrs)
+    cgscc(inline) constmerge constraint-elimination correlated-propagation dce deadargelim default<O1> default<Os>
+    default<Oz> dfa-jump-threading div-rem-pairs dse early-cse early-cse<memssa> elim-avail-extern expand-memcmp
+    float2int globaldce globalopt gvn gvn<load-pre;no-split-backedge-load-pre> gvn<no-pre;no-load-pre>
+    infer-alignment inferattrs instcombine<no-verify-fixpoint> instsimplify ipsccp jump-threading
+    libcalls-shrinkwrap load-store-vectorizer loop(indvars) loop(loop-deletion) loop(loop-idiom)
+    loop(loop-idiom,indvars,loop-deletion) loop(loop-instsimplify,loop-simplifycfg) loop(loop-rotate)
+    loop(loop-rotate<no-header-duplication>) loop(loop-unroll-full) loop-load-elim loop-mssa(licm)
+    loop-mssa(simple-loop-unswitch<trivial>) loop-simplify loop-sink lower-expect mem2reg memcpyopt mergefunc
+    mldst-motion mldst-motion<split-footer-bb> nary-reassociate partially-inline-libcalls reassociate
+    rpo-function-attrs scc-oz-module-inliner sccp simplifycfg simplifycfg<hoist-common-insts;sink-common-insts>
     simplifycfg<no-keep-loops;hoist-common-insts;sink-common-insts;switch-range-to-icmp;switch-to-arithmetic;switch-to-lookup;forward-switch-cond>
     simplifycfg<no-keep-loops;no-hoist-common-insts;no-sink-common-insts;switch-range-to-icmp>
     simplifycfg<no-keep-loops;speculate-unpredictables;hoist-common-insts;sink-common-insts;bonus-inst-threshold=4>
