@@ -16,7 +16,7 @@ from apass.core.context import PassContext
 from apass.core.executor import ExecutorChoice
 from apass.core.ir_plugin import compare_outputs, plugin_for
 from apass.core.run import enter_module
-from apass.errors import SearchError
+from apass.errors import MissingExtraError, SearchError
 from apass.instruments.reproducer.instrument import ReproducerInstrument
 from apass.search.objective import Attempt, Candidate, Objective, checked_values, name_of
 from apass.search.prefixes import Elements, PrefixTree
@@ -110,6 +110,9 @@ class Evaluator:
             elements: the texts of the passes.
             is_better: returns whether the values are an improvement, so that the outputs are compared.
 
+        Raises:
+            MissingExtraError: if a library is not installed.
+
         """
         start = perf_counter()
         enter_module(given.name)
@@ -124,6 +127,8 @@ class Evaluator:
             found.reason = found.reason or self._broken_constraint(found.values)
             if not found.reason and self.verifies_outputs and is_better(found.values):
                 found.reason = await self._changed_outputs(given, found.module, attempt)
+        except MissingExtraError:
+            raise  # every other candidate would fail for the same reason
         except SearchError as error:
             found.reason = str(error)
         except Exception as error:
@@ -239,7 +244,11 @@ class Evaluator:
         """Return what has changed; empty if nothing has, or it cannot be verified."""
         if mod is given.module:
             return ""
-        comparison = await compare_outputs(plugin_for(mod), given.module, mod)
+        try:
+            comparison = await compare_outputs(plugin_for(mod), given.module, mod)
+        except MissingExtraError as error:
+            advice = "to search without a comparison of outputs, use verify_outputs=False or --no-verify-outputs"
+            raise MissingExtraError(f"{error}; {advice}") from error
         if comparison.changed is None:
             attempt.details["outputs"] = comparison.text
         return comparison.text if comparison.changed else ""

@@ -310,6 +310,16 @@ async def test_best_time_is_measured_again() -> None:
     assert objective.calls == {"": 1, "s.Add": 2, "s.Scale": 2}
 
 
+async def test_missing_library_ends_the_search() -> None:
+    def rate(candidate: Candidate[Module], _attempt: Attempt) -> float:
+        if candidate.pipeline:
+            raise MissingExtraError("pip install 'apass[mine]'")
+        return 1.0
+
+    with pytest.raises(MissingExtraError, match="mine"):
+        await search([{"f": 5}], SUMS, rate, budget=9)
+
+
 async def test_details_are_recorded() -> None:
     def rate(candidate: Candidate[Module], attempt: Attempt) -> float:
         attempt.note(noise=0.25)
