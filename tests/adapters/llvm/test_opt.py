@@ -255,3 +255,10 @@ def test_missing_engine_is_named_in_errors(tmp_path: Path) -> None:
         status, _, err = fresh_process("opt", tmp_path / "m.ll", "-p", pipeline, "-o", tmp_path / "o.ll", body=setting)
         assert status == 2, err
         assert message in err
+
+
+def test_parts_of_a_pipeline_are_asked_for_once() -> None:
+    pipelines = [apass.get_pass("llvm.default", level="Oz") for _ in range(2)]
+    first, second = (pipeline.branches()[0] for pipeline in pipelines)
+    assert first is second
+    assert len(first) > 5

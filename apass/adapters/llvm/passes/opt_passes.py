@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final, Literal, Self
 
 from apass.adapters.llvm.catalogue import EMPTY, LEVELS
@@ -186,6 +187,23 @@ class OptManager(OptPass):
         return None if key is None else f"{key}({self.native_text()})"
 
 
+@lru_cache(maxsize=64)
+def _parts_of(opt: Opt, text: str) -> Sequence[Pass[Module]]:
+    """Return the parts of a pipeline of `opt`.
+
+    Each Sequential with the pipeline asks for them, to check the order of its passes. A process takes 20 ms.
+
+    Raises:
+        AdapterError: if `opt` cannot print the pipeline.
+
+    """
+    status, printed = OPT.output_of(opt.path, [f"-passes={text}", "-print-pipeline-passes", "-disable-output"], EMPTY)
+    if status:
+        raise AdapterError(f"{opt.path.name} cannot print {text}: {printed.strip()}")
+    # The printed pipeline ends with a check that each process makes.
+    return parse_pipeline(f"llvm:{printed.strip().removesuffix(',verify')}").passes
+
+
 class OptPipeline(OptPass):
     """A pipeline that `opt` knows by name, such as `default<O2>`.
 
@@ -205,12 +223,7 @@ class OptPipeline(OptPass):
 
     def branches(self) -> Sequence[Sequence[Pass[Module]]]:
         """Return the parts as the only branch."""
-        arguments = [f"-passes={self.native_text()}", "-print-pipeline-passes", "-disable-output"]
-        status, text = OPT.output_of(self.opt.path, arguments, EMPTY)
-        if status:
-            raise AdapterError(f"{self.opt.path.name} cannot print {self.native_text()}: {text.strip()}")
-        # The printed pipeline ends with a check that each process makes.
-        return (parse_pipeline(f"llvm:{text.strip().removesuffix(',verify')}").passes,)
+        return (_parts_of(self.opt, self.native_text()),)
 
     def own_cache_key(self, ctx: PassContext) -> str | None:
         """Return the key with the level."""
