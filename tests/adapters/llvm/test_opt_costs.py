@@ -9,7 +9,7 @@ import pytest
 import apass
 from apass.adapters.llvm import Module
 from apass.adapters.llvm.costs import compare_times, instructions, text_bytes
-from apass.errors import AdapterError, HelperError
+from apass.errors import AdapterError, HelperError, SearchError
 from apass.search import search
 from apass.search.named_objectives import find_objective
 
@@ -60,6 +60,12 @@ async def test_errors_of_programs(tmp_path: Path) -> None:
     library = Module.parse("define i32 @f() {\n  ret i32 3\n}\n")
     with pytest.raises(AdapterError, match="clang failed"):
         await compare_times(library, library)
+
+
+async def test_baseline_that_cannot_run_is_an_error() -> None:
+    library = Module.parse("define i32 @f() {\n  ret i32 3\n}\n")
+    with pytest.raises(SearchError, match="which is the baseline, has no value to compare with: AdapterError: clang"):
+        await search({"f": library}, "?(llvm.sroa|llvm.gvn)", "latency", verify_outputs=False, budget=2)
 
 
 @pytest.mark.slow
