@@ -199,8 +199,11 @@ async def test_coreset_from_text_file(tmp_path: Path) -> None:
     async with search([{"f": 20}], SPACE, Distance(), strategy=f"coreset:{path}", budget=2, workers=1) as running:
         assert [trial.pipeline async for trial in running] == ["s.Add{n=1},s.Scale{by=0.5}", "s.Add{n=-3}"]
     path.write_text("s.Scale{by=0.25}\n")
+    other = tmp_path / "module.ll"
+    other.write_text("; ModuleID = 1\n")
     for strategy, message in (
         (f"coreset:{path}", "the pipeline 's.Scale{by=0.25}' of the strategy coreset is not one of the space"),
+        (f"coreset:{other}", r"cannot read the pipeline '; ModuleID = 1': .*; expected a pipeline in each line of "),
         (f"coreset:{tmp_path / 'missing'}", "cannot read the pipelines of the strategy"),
         ("coreset", "has no list of pipelines; write coreset:FILE"),
     ):

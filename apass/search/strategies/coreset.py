@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from apass.errors import SearchError
+from apass.errors import PipelineSyntaxError, SearchError
 from apass.loading.entry_points import plugins
 from apass.search.learning import learn_pipelines
 from apass.search.strategies.evolution import Evolution
 from apass.search.strategies.strategy import StrategySetup
 from apass.search.study import is_study, read_table
 from apass.search.template import Point
+from apass.util.text import shorten
 
 __all__ = ["Coreset", "pipelines_of"]
 
@@ -60,8 +61,12 @@ def _lines(text: str) -> list[str]:
 
 
 def _point(setup: StrategySetup, text: str) -> Point:
-    point = setup.space.point_of(text)
+    try:
+        point = setup.space.point_of(text)
+    except PipelineSyntaxError as error:
+        message = f"the strategy coreset cannot read the pipeline {shorten(text, 60)!r}: {error.message}"
+        raise SearchError(f"{message}; expected a pipeline in each line of {setup.argument or 'its list'}") from None
     if point is None:
-        name = setup.space.name or setup.space.text
+        name = setup.space.name or shorten(setup.space.text)
         raise SearchError(f"the pipeline {text!r} of the strategy coreset is not one of the space {name}")
     return point
