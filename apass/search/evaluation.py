@@ -16,7 +16,7 @@ from apass.core.context import PassContext
 from apass.core.executor import ExecutorChoice
 from apass.core.ir_plugin import compare_outputs, plugin_for
 from apass.core.run import enter_module
-from apass.errors import MissingExtraError, SearchError
+from apass.errors import ClusterLostError, ExecutorError, MissingExtraError, SearchError
 from apass.instruments.reproducer.instrument import ReproducerInstrument
 from apass.search.objective import Attempt, Candidate, Objective, checked_values, name_of
 from apass.search.prefixes import Elements, PrefixTree
@@ -43,6 +43,8 @@ class Input:
     """Its fingerprint."""
     baseline: Any = None
     """The module after the baseline."""
+    names: frozenset[str] = frozenset()
+    """The names of the baseline's values; empty until they are known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,8 @@ class _Found:
     fingerprint: str | None = None
     values: Mapping[str, float] = field(default_factory=dict[str, float])
     reason: str = ""
+    equal: int | None = None
+    """The trial whose values these are; None for those of the objective."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -92,6 +96,8 @@ class Evaluator:
     )
     _failures: set[str] = field(default_factory=set[str], init=False)
     """The reasons for which a reproducer was written."""
+    _has_built: bool = field(default=False, init=False)
+    """Whether the executor has run the passes of a candidate."""
 
     def __post_init__(self) -> None:
         self.tree = PrefixTree(self._run)
@@ -112,6 +118,8 @@ class Evaluator:
 
         Raises:
             MissingExtraError: if a library is not installed.
+            ExecutorError: if the executor cannot run the first candidate.
+            ClusterLostError: if the cluster of the executor was lost.
 
         """
         start = perf_counter()
@@ -122,16 +130,19 @@ class Evaluator:
             # The order is checked as a whole, although a beginning may run apart.
             pipeline_of(elements)
             found.module = await self.tree.build(given.fingerprint, given.module, elements)
+            self._has_built = self._has_built or bool(elements)
             found.fingerprint = await self._checked_fingerprint(found.module)
             await self._rate(given, elements, attempt, found)
             found.reason = found.reason or self._broken_constraint(found.values)
             if not found.reason and self.verifies_outputs and is_better(found.values):
                 found.reason = await self._changed_outputs(given, found.module, attempt)
-        except MissingExtraError:
+        except (MissingExtraError, ClusterLostError):
             raise  # every other candidate would fail for the same reason
         except SearchError as error:
             found.reason = str(error)
         except Exception as error:
+            if isinstance(error, ExecutorError) and not self._has_built:
+                raise  # the same
             found.reason = shorten(f"{type(error).__name__}: {error}", 400)
             if found.module is None:
                 reproducer = await self._reproduce(given, elements, error)
@@ -142,26 +153,31 @@ class Evaluator:
             values=found.values,
             reason=found.reason,
             seconds=perf_counter() - start,
-            source="equal" if "equal" in attempt.details else "measured",
-            details=attempt.details,
+            source="measured" if found.equal is None else "equal",
+            details=attempt.details if found.equal is None else attempt.details | {"equal": found.equal},
             reproducer=reproducer,
         )
         return Built(trial=trial, module=found.module, fingerprint=found.fingerprint)
 
-    async def _rate(self, given: Input, elements: Elements, attempt: Attempt, found: "_Found") -> None:
+    async def _rate(self, given: Input, elements: Elements, attempt: Attempt, found: _Found) -> None:
         """Set the values of a module: of an equal one, or of the objective."""
         assert found.fingerprint is not None
         equal = self.study.find_equal(given.fingerprint, found.fingerprint)
         if equal is not None:
-            found.values, found.reason = equal.values, equal.reason
-            attempt.note(equal=equal.number)
+            found.values, found.reason, found.equal = equal.values, equal.reason, equal.number
             return
         candidate = self._candidate(given, found.module, ",".join(elements))
         # Concurrent equal candidates share one call.
         key = given.fingerprint, found.fingerprint
         number, found.values = await self._flights.get(key, partial(self._ask, candidate, attempt))
-        if number != attempt.number:
-            attempt.note(equal=number)
+        found.equal = None if number == attempt.number else number
+        if given.names and found.values.keys() != given.names:
+            names, expected = sorted(found.values), sorted(given.names)
+            found.values = {}
+            raise SearchError(
+                f"the objective {name_of(self.objective)!r} returned the values {', '.join(names)}; expected those of "
+                f"the baseline: {', '.join(expected)}"
+            )
 
     async def evaluate_baseline(self, given: Input, number: int, elements: Elements, known: Trial | None) -> Built:
         """Return the trial of the baseline, whose values may be known.

@@ -139,6 +139,7 @@ class SearchRun:
             baseline = built.trial
             self.study.add(given.fingerprint, baseline, None, built.fingerprint)
             self._number += 1
+        given.names = frozenset(baseline.values)
         names = tuple(name for name in baseline.values if name not in self._options.constraints)
         if not names:
             raise SearchError("every value of the objective is a constraint; leave one to minimize")

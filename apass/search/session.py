@@ -17,7 +17,7 @@ from apass.core.ir_plugin import ir_of_type
 from apass.errors import SearchError
 from apass.search.ablation import Effect, ablate
 from apass.search.named_objectives import find_objective
-from apass.search.named_spaces import find_space
+from apass.search.named_spaces import check_ir, find_space
 from apass.search.objective import Objective
 from apass.search.options import Budget, SearchOptions
 from apass.search.prefixes import Elements
@@ -141,6 +141,7 @@ class Search(Generic[ModT]):
         self.options: Final = options
         """The options."""
         irs = {ir for mod in self._modules.values() if (ir := ir_of_type(type(mod))) is not None}
+        check_ir(self.space, irs)
         self._objective = find_objective([objective], sorted(irs)) if isinstance(objective, str) else objective
         self._context = context
         self._exits = AsyncExitStack()

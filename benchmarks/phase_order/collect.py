@@ -1,17 +1,17 @@
 """Search the programs, and collect the results from which `learn.py` learns.
 
-    python -m benchmarks.phase_order.collect [--evaluations 150] [--take 3]
+    python -m benchmarks.phase_order.collect [--levels O0,Oz] [--evaluations 150] [--take 3]
 
-Each program is searched at both levels, by the strategy `coreset` with the present list. The best pipelines of each
+Each program is searched at the levels, by the strategy `coreset` with the present list. The best pipelines of each
 search, and those of the present table, are measured on all programs at both levels. Studies and measurements are kept,
-so that the next call continues.
+and what the table has is not measured again, so that the next call continues.
 """
 
 import argparse
 import gzip
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import anyio
@@ -19,7 +19,7 @@ import anyio
 import apass
 from apass.adapters.llvm import Module, load_module
 from apass.search import Attempt, Candidate, Trial, search
-from benchmarks.phase_order.build import Level, Program
+from benchmarks.phase_order.build import UNOPTIMIZED, Level, Program
 from benchmarks.phase_order.learn import TABLE
 from benchmarks.phase_order.programs import PROGRAMS
 from benchmarks.phase_order.sources import folder
@@ -31,16 +31,6 @@ SECONDS: Final = 30.0
 """Maximum time of a build."""
 TASKS: Final = 2
 """Builds at the same time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A pipeline, and the programs on which a search found it."""
-
-    pipeline: str
-    """The pipeline."""
-    names: tuple[str, ...]
-    """The names of the programs."""
 
 
 def programs_at(*levels: Level) -> list[Program]:
@@ -85,9 +75,13 @@ class Sizes:
         self._path = folder() / "sizes.jsonl"
         self._programs = programs
         self._known: dict[tuple[str, str], int | None] = {}
+        document = present()
+        for row in [{"pipeline": BASELINE, "instructions": document["baseline"]}, *document["rows"]]:
+            for key, size in zip(document["programs"], row["instructions"], strict=True):
+                self._known[key, row["pipeline"]] = size
         if self._path.exists():
             rows: list[Any] = [json.loads(line) for line in self._path.read_text(encoding="utf-8").splitlines()]
-            self._known = {(key, pipeline): size for key, pipeline, size in rows}
+            self._known |= {(key, pipeline): size for key, pipeline, size in rows}
 
     def of(self, pipeline: str) -> list[int | None]:
         """Return the instructions of each program; None where the pipeline fails."""
@@ -121,17 +115,17 @@ class Sizes:
                 file.write(json.dumps([program.key, pipeline, size]) + "\n")
 
 
-def known() -> Iterator[Found]:
-    """Iterate over the pipelines of the present table."""
-    for row in json.loads(gzip.decompress(TABLE.read_bytes()))["rows"]:
-        yield Found(row["pipeline"], tuple(row["found_on"]))
+def present() -> dict[str, Any]:
+    """Return the present table."""
+    document: dict[str, Any] = json.loads(gzip.decompress(TABLE.read_bytes()))
+    return document
 
 
-async def collect(evaluations: int, take: int) -> None:
+async def collect(levels: Sequence[Level], evaluations: int, take: int) -> None:
     """Search, measure, and write the table."""
-    programs = programs_at("O0", "Oz")
-    found = {each.pipeline: set(each.names) for each in known()}
-    for program in programs:
+    programs = programs_at(*UNOPTIMIZED)
+    found = {row["pipeline"]: set(row["found_on"]) for row in present()["rows"]}
+    for program in programs_at(*levels):
         for trial in await best_of(program, evaluations, take):
             found.setdefault(trial.pipeline, set()).add(program.name)
     sizes = Sizes(programs)
@@ -154,10 +148,12 @@ def main() -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--levels", default="O0,Oz", help="the levels of the programs that are searched")
     parser.add_argument("--evaluations", type=int, default=150, help="candidates of each search (default: 150)")
     parser.add_argument("--take", type=int, default=3, help="pipelines that are taken from each search (default: 3)")
     options = parser.parse_args()
-    anyio.run(collect, options.evaluations, options.take)
+    levels = [level for level in UNOPTIMIZED if level in options.levels.split(",")]
+    anyio.run(collect, levels, options.evaluations, options.take)
 
 
 if __name__ == "__main__":

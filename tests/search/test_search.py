@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint
 
 import apass
 from apass import PassContext
-from apass.errors import MissingExtraError, SearchError
+from apass.errors import ExecutorError, MissingExtraError, SearchError
 from apass.external import Service
 from apass.instruments import AnswerRecorder, AnswerReplayer
 from apass.search import Attempt, Budget, Candidate, Search, SearchResult, Space, Trial, search
@@ -320,13 +320,30 @@ async def test_missing_library_ends_the_search() -> None:
         await search([{"f": 5}], SUMS, rate, budget=9)
 
 
+@pytest.mark.process
+async def test_executor_that_cannot_run_passes_ends_the_search() -> None:
+    with pytest.raises(ExecutorError, match="importing tests[.]search[.]conftest in a worker did not register it"):
+        await search([{"f": 5}], SUMS, distance, budget=9, executor="process")
+
+
+async def test_values_have_the_names_of_the_baseline() -> None:
+    def rate(candidate: Candidate[Module], _attempt: Attempt) -> Values:
+        name = "speed" if candidate.pipeline == "s.Add" else "size"
+        return {name: candidate.module["f"]}
+
+    async with search([{"f": 5}], "?(s.Add|s.Scale)", rate, budget=2) as running:
+        reasons = {trial.pipeline: trial.reason async for trial in running}
+    message = "the objective 'rate' returned the values speed; expected those of the baseline: size"
+    assert reasons == {"s.Add": message, "s.Scale": ""}
+
+
 async def test_details_are_recorded() -> None:
     def rate(candidate: Candidate[Module], attempt: Attempt) -> float:
-        attempt.note(noise=0.25)
+        attempt.note(noise=0.25, equal="a word of the objective")
         return float(candidate.module["f"])
 
     async with search([{"f": 5}], "?(s.Add|s.Scale)", rate, budget=9) as running:
-        assert {trial.details["noise"] async for trial in running} == {0.25}
+        assert {(trial.details["noise"], trial.source) async for trial in running} == {(0.25, "measured")}
 
 
 class Wrong:

@@ -7,7 +7,8 @@ import pytest
 import apass
 from apass.adapters.llvm import ADAPTER, Module, spaces
 from apass.adapters.llvm.opt import needed_opt
-from apass.search import Space
+from apass.errors import SearchError
+from apass.search import Space, search
 from apass.search.moves import random_point
 from apass.search.template import Steps
 from tests.helpers.amounts import some
@@ -71,3 +72,9 @@ def test_learned_sequences_are_in_the_space() -> None:
         point = space.point_of(text)
         assert point is not None, text
         assert space.text_of(point) == text
+
+
+def test_space_of_another_ir_is_an_error() -> None:
+    with pytest.raises(SearchError) as caught:
+        search([Module.parse(TEXTS["sum"])], "onnx.tools", "nodes")
+    assert str(caught.value).startswith("the space onnx.tools is for modules of onnx, got llvm; for these there are ")
