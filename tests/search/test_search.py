@@ -322,7 +322,7 @@ async def test_missing_library_ends_the_search() -> None:
 
 @pytest.mark.process
 async def test_executor_that_cannot_run_passes_ends_the_search() -> None:
-    with pytest.raises(ExecutorError, match="importing tests[.]search[.]conftest in a worker did not register it"):
+    with pytest.raises(ExecutorError, match=r"importing tests\.search\.conftest in a worker did not register it"):
         await search([{"f": 5}], SUMS, distance, budget=9, executor="process")
 
 

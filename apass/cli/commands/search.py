@@ -1,17 +1,14 @@
 """`apass search`: finds the best pipeline of a space for each model."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Annotated, Any, ClassVar, Final
 
 import anyio
 import typer
 from anyio.to_thread import run_sync
-from rich.console import Console
 
 from apass.batch.formats import ModelFormat, format_of
 from apass.cli.command import Command
@@ -26,8 +23,9 @@ from apass.cli.output_files import check_file, named, write_file
 from apass.cli.panels import OUTPUT, PIPELINE, RUN, VERIFY
 from apass.cli.planning import pipeline_contents, pipeline_text, plan_files
 from apass.cli.quantities import bytes_of
+from apass.cli.search_display import SearchDisplay, change_of
 from apass.cli.settings import ConfigOptions, make_context, seconds_of
-from apass.cli.terminal import FormatOption, OutputFormat, echo, print_error, print_json, print_warning
+from apass.cli.terminal import FormatOption, OutputFormat, print_warning
 from apass.cli.user_modules import LoadOption
 from apass.core.executor import EXECUTOR_NAMES
 from apass.core.ir_plugin import irs_of_suffix
@@ -38,20 +36,15 @@ from apass.search.named_objectives import find_objective
 from apass.search.named_spaces import find_space
 from apass.search.options import Budget, SearchOptions
 from apass.search.report import report_page
-from apass.search.result import ModuleResult, SearchResult
+from apass.search.result import SearchResult
 from apass.search.session import Search
 from apass.search.space import Space, pipeline_of
 from apass.search.template import examples_of, first_of
-from apass.search.trial import Trial
 from apass.util.files import write_whole
-from apass.util.text import count_of, shorten
 
 __all__ = ["app"]
 
 app: Final = typer.Typer(add_completion=False)
-
-MOST_REASONS: Final = 3
-"""Reasons of failed candidates that are printed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,14 +262,11 @@ class _Run:
         self._context = make_context(config, [self._example(self._space)])
         self._warn_of_levels(config.opt_level)
         self._formats: dict[str, ModelFormat] = {}
+        self._budget = run.budget()
+        self._display = SearchDisplay(self._budget, output.output_format)
         self._results: list[SearchResult[Any]] = []
-        self._reasons: Counter[str] = Counter()
-        self._examples: dict[str, str] = {}
-        """A pipeline for each reason."""
         self._effects: Mapping[str, Sequence[Effect]] = {}
         self._has_ablation = output.ablate or output.report is not None
-        self._folders: dict[str, str] = {}
-        """A reproducer for each reason."""
 
     def _warn_of_levels(self, level: int) -> None:
         """Warn of passes in the space that do not run at the level of the context."""
@@ -294,7 +284,7 @@ class _Run:
         """Search, write the results, and print a summary."""
         options = SearchOptions(
             strategy=self._goal.strategy,
-            budget=self._run.budget(),
+            budget=self._budget,
             baseline=self._baseline,
             constraints=dict(map(_constraint, self._goal.constraint or ())),
             journal=self._run.journal,
@@ -308,7 +298,7 @@ class _Run:
             run_until_interrupted(partial(self._search, options), self._run.backend)
         finally:
             if self._results:
-                self._print(self._results[0])
+                self._display.print(self._results[0], self._effects)
         if self._results and self._results[0].failed == self._results[0].evaluations > 0:
             raise typer.Exit(FAILED)
 
@@ -317,13 +307,11 @@ class _Run:
         async with self._context, self._executor() as executor:
             running = Search(modules, self._space, self._objective, _with_executor(options, executor))
             async with running:
-                progress = _Progress(options.budget, self._output.output_format)
                 is_interrupted = True
                 try:
-                    with progress:
+                    with self._display:
                         async for trial in running:
-                            self._note(trial)
-                            progress.show(trial, running.ratio)
+                            self._display.show(trial, running.ratio)
                     is_interrupted = False
                 finally:
                     with anyio.CancelScope(shield=True):
@@ -346,14 +334,6 @@ class _Run:
             self._formats[job.suffix] = format_of(job.source, None, self._example(self._space))
         return self._formats[job.suffix].load(job.source)
 
-    def _note(self, trial: Trial) -> None:
-        if not trial.is_valid:
-            reason = shorten(trial.reason.partition("\n")[0], 160)
-            self._reasons[reason] += 1
-            self._examples.setdefault(reason, shorten(trial.pipeline, 80))
-            if trial.reproducer:
-                self._folders.setdefault(reason, trial.reproducer)
-
     def _write(self, result: SearchResult[Any]) -> None:
         """Write the best models and their pipelines."""
         if self._output.output is None:
@@ -365,7 +345,7 @@ class _Run:
             text = target.with_name(f"{target.name.removesuffix(target.suffix)}.txt")
             try:
                 model_format.save(found.module, target)
-                write_whole(text, f"# {_change(found)}\n{found.pipeline or 'Sequential'}\n")
+                write_whole(text, f"# {change_of(found)}\n{found.pipeline or 'Sequential'}\n")
             except OSError as error:
                 raise named(error, target) from None
 
@@ -374,24 +354,6 @@ class _Run:
             return
         trials = {name: list(found) for name, found in running.trials().items()}
         write_file("--report", self._output.report, report_page(result, trials, self._effects, modules))
-
-    def _print(self, result: SearchResult[Any]) -> None:
-        if self._output.output_format is OutputFormat.JSON:
-            effects = {name: [asdict(effect) for effect in found] for name, found in self._effects.items()}
-            print_json({"result": result.as_json() | ({"effects": effects} if effects else {})})
-            return
-        for found in result.modules.values():
-            echo(f"{found.name}: {_change(found)}, {count_of(found.trials, 'candidate')}")
-            for trial in found.front:
-                values = "" if len(found.front) == 1 else f"  ({_values(trial.values)})"
-                echo(f"  {trial.pipeline or '(no pass)'}{values}")
-            for effect in self._effects.get(found.name, ()):
-                gain = "fails without" if effect.gain is None else f"{effect.gain:+,.6g} without"
-                echo(f"    {gain} {effect.element}")
-        echo(_summary(result))
-        for reason, count in self._reasons.most_common(MOST_REASONS):
-            folder = f"; reproducer: {self._folders[reason]}" if reason in self._folders else ""
-            print_error(f"{count_of(count, 'candidate')} failed, as {self._examples[reason]}: {reason}{folder}")
 
 
 def _with_executor(options: SearchOptions, executor: Any) -> SearchOptions:
@@ -407,66 +369,3 @@ def _constraint(text: str) -> tuple[str, float]:
     if not sign or number != number:
         raise InputError(f"--constraint must be NAME<=VALUE, as 'bytes<=100000', got {text!r}")
     return name.strip(), number
-
-
-def _values(values: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {value:,.6g}" for name, value in values.items())
-
-
-def _change(found: ModuleResult[Any]) -> str:
-    """Return the first value before and after."""
-    before, after = found.baseline.values[found.objective], found.values[found.objective]
-    text = f"{found.objective} {before:,.6g}"
-    return text if before == after else f"{text} -> {after:,.6g}{_percent(found.ratio)}"
-
-
-def _percent(ratio: float | None) -> str:
-    return "" if ratio is None else f" ({100 * (ratio - 1):+.1f}%)"
-
-
-def _summary(result: SearchResult[Any]) -> str:
-    mean = f"geometric mean{_percent(result.ratio)}; " if len(result.modules) > 1 and result.ratio is not None else ""
-    counts = [f"{result.resumed:,} of an earlier run"] if result.resumed else []
-    counts += [f"{count:,} {what}" for count, what in ((result.equal, "equal"), (result.failed, "failed")) if count]
-    details = f" ({', '.join(counts)})" if counts else ""
-    saved = f", {100 * result.prefixes.saved:.0f}% of pass runs saved" if result.prefixes.runs else ""
-    end = "" if result.finished else "; interrupted"
-    return f"{mean}{count_of(result.evaluations, 'candidate')}{details}{saved}, {result.seconds:.1f} s{end}"
-
-
-class _Progress:
-    """The line of a running search, or a line of JSON for each trial."""
-
-    def __init__(self, budget: Budget, output_format: OutputFormat) -> None:
-        self._budget = budget
-        self._is_json = output_format is OutputFormat.JSON
-        console = Console(stderr=True)
-        self._status = console.status("evaluating the baselines") if console.is_terminal and not self._is_json else None
-        self._start = perf_counter()
-        self._count = 0
-
-    def __enter__(self) -> "_Progress":
-        if self._status is not None:
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._status is not None:
-            self._status.stop()
-
-    def show(self, trial: Trial, ratio: float | None) -> None:
-        """Show that a trial has ended."""
-        self._count += 1
-        if self._is_json:
-            print_json({"trial": trial.as_json()})
-        if self._status is None:
-            return
-        elapsed = perf_counter() - self._start
-        rate = self._count / elapsed
-        limits: Iterable[float | None] = (
-            None if self._budget.evaluations is None else (self._budget.evaluations - trial.number - 1) / rate,
-            None if self._budget.seconds is None else self._budget.seconds - elapsed,
-        )
-        left = max(0.0, min(limit for limit in limits if limit is not None))
-        best = f"best{_percent(ratio)}" if ratio is not None else "no better candidate yet"
-        self._status.update(f"{self._count:,} candidates, {best}, {rate:.1f} per second, {left:.0f} s left")
