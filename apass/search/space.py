@@ -8,6 +8,7 @@ from apass.errors import SearchError
 from apass.passes.base import Pass
 from apass.passes.sequential import Sequential
 from apass.pipelines.parser import parse_pipeline
+from apass.search.matching import point_of
 from apass.search.space_text import parse_space
 from apass.search.template import (
     Chooser,
@@ -16,8 +17,6 @@ from apass.search.template import (
     Site,
     draw,
     examples_of,
-    first_of,
-    matches,
     named_values,
     render,
     sites_of,
@@ -111,16 +110,12 @@ class Space:
     def point_of(self, text: str) -> Point | None:
         """Return a point with this pipeline; None if there is none.
 
-        There is none either if an option is a hole.
-
         >>> space = Space("?{1..3}(Sequential|First(Sequential))")
         >>> space.text_of(space.point_of("First(Sequential),Sequential"))
         'First(Sequential),Sequential'
 
         """
-        items = parse_space(text)
-        elements = list(render(items, draw(items, first_of)))
-        return next((point for point, rest in matches(self.items, elements) if not rest), None)
+        return point_of(self.items, parse_space(text))
 
     def from_json(self, value: object) -> Point:
         """Return the point that was written as JSON.

@@ -20,7 +20,6 @@ __all__ = [
     "draw",
     "examples_of",
     "first_of",
-    "matches",
     "named_values",
     "render",
     "sites_of",
@@ -299,41 +298,6 @@ def _value_text(hole: Number | Choice, value: Any) -> str:
         return repr(value)
     index, inner = _steps(hole, value)[0]
     return "".join(render(hole.options[index], inner))
-
-
-def matches(items: Sequence[Item], elements: Sequence[str]) -> Iterator[tuple[Point, Sequence[str]]]:
-    """Iterate over the points whose passes begin a list, with the rest of it.
-
-    Holes in options are not matched: they have no values in a text.
-    """
-    if not items:
-        yield (), elements
-        return
-    for value, rest in _item_matches(items[0], elements):
-        for others, end in matches(items[1:], rest):
-            yield (value, *others), end
-
-
-def _item_matches(item: Item, elements: Sequence[str]) -> Iterator[tuple[Any, Sequence[str]]]:
-    if isinstance(item, Choice):
-        for index, option in enumerate(item.options):
-            yield from (((index, inner), rest) for inner, rest in matches(option, elements))
-    elif isinstance(item, Steps):
-        yield from _steps_matches(item, elements, item.most)
-    elif elements and not item.holes and elements[0] == _item_label(item):
-        yield draw([item], first_of)[0], elements[1:]
-
-
-def _steps_matches(hole: Steps, elements: Sequence[str], most: int) -> Iterator[tuple[Any, Sequence[str]]]:
-    """Iterate over the steps that begin a list of passes, as many as possible first."""
-    for index, option in enumerate(hole.options) if most else ():
-        for inner, rest in matches(option, elements):
-            # An alternative without passes would match forever.
-            if len(rest) < len(elements):
-                for steps, end in _steps_matches(hole, rest, most - 1):
-                    yield ((index, inner), *steps), end
-    if hole.most - most >= hole.least:
-        yield (), elements
 
 
 def sites_of(items: Sequence[Item], point: Point, put: Callable[[Any], Point]) -> Iterator[Site]:

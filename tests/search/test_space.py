@@ -38,6 +38,9 @@ def test_points_make_valid_pipelines(text: str, seed: int) -> None:
     assert space.draw(lambda name, _: named[name][1]) == point
     assert named.keys() <= dict(domains_of(space.items)).keys()
     assert space.from_json(_lists(point)) == point
+    found = space.point_of(pipeline)
+    assert found is not None
+    assert space.text_of(found) == pipeline
 
 
 @given(st.sampled_from(SPACES), st.integers(0, 1000))
@@ -100,6 +103,10 @@ def test_point_of_text() -> None:
         assert space.text_of(point) == text
     assert space.point_of("s.Fail") is None
     assert space.point_of("s.Add,s.Add,s.Add,s.Add,s.Add") is None
+    assert Space("?(s.Add|)").point_of("?(s.Fail|s.Scale)") is None
+    once = Space("?{0..2,once}(s.Add{n=?1..3}|s.Scale)")
+    assert once.point_of("s.Add{n=3},s.Scale") is not None
+    assert [once.point_of(text) for text in ("s.Add{n=4}", "s.Add{n=1.5}", "s.Add", "s.Scale,s.Scale")] == [None] * 4
 
 
 def test_holes_have_unique_names() -> None:
