@@ -9,7 +9,7 @@ others run alternately with the original function, one after the other on a core
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Final, Literal
 
@@ -19,7 +19,7 @@ import numpy as np
 import apass
 from apass.adapters.tvm import ADAPTER, IRModule, from_script
 from apass.executors import ProcessExecutor
-from apass.search import Attempt, Candidate, ModuleResult, search
+from apass.search import Attempt, Candidate, SearchResult, search
 from apass.search.named_objectives import find_objective
 
 tvm: Any = import_module("tvm")
@@ -73,7 +73,7 @@ def is_product(data: bytes, n: int) -> bool:
     return bool(np.allclose(arguments[2].numpy(), left @ right, rtol=1e-3, atol=1e-3))
 
 
-async def tune(sizes: Sequence[int], evaluations: int) -> Mapping[str, ModuleResult[IRModule]]:
+async def tune(sizes: Sequence[int], evaluations: int) -> SearchResult[IRModule]:
     """Return the best schedule for the product of each size."""
     measured: Any = find_objective(["latency"])
     with apass.MeasurementLane().reserved():
@@ -86,7 +86,7 @@ async def tune(sizes: Sequence[int], evaluations: int) -> Mapping[str, ModuleRes
 
             modules = {str(n): product(n) for n in sizes}
             budget = evaluations * len(modules)
-            return (await search(modules, SPACE, latency, strategy="random", budget=budget, executor=executor)).modules
+            return await search(modules, SPACE, latency, strategy="random", budget=budget, executor=executor)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -96,8 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--evaluations", type=int, default=15, help="candidates for each product")
     parser.add_argument("--backend", choices=["asyncio", "trio"], default="asyncio")
     options = parser.parse_args(arguments)
-    results = anyio.run(tune, options.sizes, options.evaluations, backend=options.backend)
-    for n, found in results.items():
+    result = anyio.run(tune, options.sizes, options.evaluations, backend=options.backend)
+    for n, found in result.modules.items():
         print(f"product of {n}: {found.pipeline or 'as it is'}, {1 / found.values['latency']:.1f} times as fast")
 
 

@@ -18,7 +18,7 @@ def test_products_are_tuned(backend: str, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_result_is_a_candidate() -> None:
-    found = anyio.run(tune, [64], 3)["64"]
+    found = anyio.run(tune, [64], 3).modules["64"]
     assert found.trials == 3
     assert found.values["latency"] <= 1
     tuned = apass.run(found.pipeline, product(64)) if found.pipeline else product(64)
