@@ -1,6 +1,6 @@
 """The board of searches for fast ONNX models and fast TIR functions.
 
-    pip install 'apass[arena,search,tvm]'
+    pip install 'apass[arena,tvm]'
     python -m benchmarks.latency_search                                     # in about half an hour
     python -m benchmarks.latency_search --models 'silero*' --sizes '' --evaluations 20
     python -m benchmarks.latency_search --rows FILE --page docs/reference/latency_search.md
@@ -165,7 +165,7 @@ def _page(rows: Sequence[Row], machine: str) -> Iterator[str]:
     yield "The board searches for fast ONNX models and for fast TIR functions. A time is relative to the original: 0.8"
     yield f"is 20% less. After the search, both run alternately on a core of their own in {PROCESSES} new processes."
     yield "The tables have the median and the range of these. A search that finds nothing faster counts as 1.\n"
-    yield "```sh\npip install 'apass[arena,search,tvm]'"
+    yield "```sh\npip install 'apass[arena,tvm]'"
     yield "python -m benchmarks.latency_search --page docs/reference/latency_search.md\n```"
     onnx, tir = ([row for row in rows if row.board == board] for board in ("ONNX", "TIR"))
     if onnx:
