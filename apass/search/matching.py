@@ -44,7 +44,7 @@ def _item_matches(item: Item, passes: Passes) -> Iterator[tuple[Any, Passes]]:
         for index, option in enumerate(item.options):
             yield from (((index, inner), rest) for inner, rest in _matches(option, passes))
     elif isinstance(item, Steps):
-        yield from _steps_matches(item, passes, ())
+        yield from _steps_matches(item, passes, (), set())
     else:
         if passes:
             yield from ((value, passes[1:]) for value in _pass_matches(item, passes[0]))
@@ -53,15 +53,22 @@ def _item_matches(item: Item, passes: Passes) -> Iterator[tuple[Any, Passes]]:
             yield (draw([item], first_of)[0][0], inner), passes
 
 
-def _steps_matches(hole: Steps, passes: Passes, taken: tuple[Any, ...]) -> Iterator[tuple[Any, Passes]]:
+def _steps_matches(
+    hole: Steps, passes: Passes, taken: tuple[Any, ...], seen: set[tuple[object, int]]
+) -> Iterator[tuple[Any, Passes]]:
     """Iterate over the steps that begin a list of passes, as many as possible first."""
+    used = frozenset(index for index, _ in taken) if hole.once else len(taken)
+    # Other steps that lead to the same place have the same continuations. There may be exponentially many.
+    if (used, len(passes)) in seen:
+        return
+    seen.add((used, len(passes)))
     for index, option in enumerate(hole.options) if len(taken) < hole.most else ():
-        if hole.once and index in {earlier for earlier, _ in taken}:
+        if hole.once and any(index == earlier for earlier, _ in taken):
             continue
         for inner, rest in _matches(option, passes):
             # An alternative without passes would match forever.
             if len(rest) < len(passes):
-                yield from _steps_matches(hole, rest, (*taken, (index, inner)))
+                yield from _steps_matches(hole, rest, (*taken, (index, inner)), seen)
     if len(taken) >= hole.least:
         yield taken, passes
 

@@ -104,6 +104,8 @@ def test_point_of_text() -> None:
     assert space.point_of("s.Fail") is None
     assert space.point_of("s.Add,s.Add,s.Add,s.Add,s.Add") is None
     assert Space("?(s.Add|)").point_of("?(s.Fail|s.Scale)") is None
+    many = Space("?{1..60}(?(First(Sequential)|Sequential)|Sequential|First(Sequential)|?(s.Add|s.Scale))")
+    assert many.point_of("Sequential," * 50 + "s.Fail") is None  # there are 2 ** 50 ways to begin
     once = Space("?{0..2,once}(s.Add{n=?1..3}|s.Scale)")
     assert once.point_of("s.Add{n=3},s.Scale") is not None
     assert [once.point_of(text) for text in ("s.Add{n=4}", "s.Add{n=1.5}", "s.Add", "s.Scale,s.Scale")] == [None] * 4
