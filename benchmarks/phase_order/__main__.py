@@ -1,6 +1,6 @@
 """The board of searches for an order of LLVM's passes.
 
-    pip install 'apass[cli,llvm,search]'
+    pip install 'apass[llvm,search]'
     python -m benchmarks.phase_order                                  # all programs, in about an hour
     python -m benchmarks.phase_order --programs 'lz4,zlib' --strategies random,coreset
     python -m benchmarks.phase_order --page docs/reference/phase_order.md
@@ -32,6 +32,7 @@ from benchmarks.phase_order.bare import OPT, instructions, passes_of_opt, random
 from benchmarks.phase_order.build import UNOPTIMIZED, Level, Program
 from benchmarks.phase_order.collect import BASELINE, SECONDS, count, programs_at
 from benchmarks.phase_order.learn import Results, level_of, name_of
+from benchmarks.phase_order.programs import PROGRAMS
 from benchmarks.phase_order.sources import folder
 
 __all__ = ["Row", "main", "page"]
@@ -40,6 +41,8 @@ BUDGETS: Final = (45, 200)
 """Builds of each program: the best after the first so many counts."""
 STRATEGIES: Final = ("random", "greedy", "tpe", "evolution", "coreset")
 """The strategies of apass that take part."""
+RANDOM: Final = "csmith"
+"""How the names of random programs begin."""
 BARE: Final = "bare script"
 """The random search of `bare.py`, a check of `random`."""
 
@@ -145,7 +148,9 @@ def bare(program: Program, baseline: int, scratch: Path) -> Row:
 
 
 def mean(rows: Sequence[Row], index: int) -> float:
-    """Return the geometric mean of best to baseline, within a budget."""
+    """Return the geometric mean of best to baseline, within a budget; 1 for none."""
+    if not rows:
+        return 1.0
     return math.exp(sum(math.log(row.best[index] / row.baseline) for row in rows) / len(rows))
 
 
@@ -161,11 +166,14 @@ def _page(rows: Sequence[Row], machine: str) -> Iterator[str]:
     yield f"The board searches an order of passes for each of {len(programs)} C programs, with equal budgets. Values"
     yield "are instructions of LLVM IR relative to `opt-22 -passes='default<Oz>'`: -5% is 5% fewer. A search that finds"
     yield "nothing better counts as 0%.\n"
-    yield "```sh\npip install 'apass[cli,llvm,search]'"
-    yield "python -m benchmarks.phase_order --page docs/reference/phase_order.md\n```\n"
+    yield "```sh\npip install 'apass[llvm,search]'"
+    levels = ",".join(dict.fromkeys(level_of(row.program) for row in rows))
+    chosen = "" if len(programs) == len(PROGRAMS) else f" --programs '{','.join(programs)}'"
+    yield f"python -m benchmarks.phase_order --levels {levels}{chosen} --page docs/reference/phase_order.md\n```\n"
     yield "The list of `coreset` is learned on the other programs. `bare script` is a random search by a script that"
     yield "calls `opt-22` only, a check of `random`. Every best module is verified, linked and run: the program must"
-    yield "print the same.\n"
+    yield "print the same. The strategies begin without any pass. `default<Oz>` is one of the steps, which `random`,"
+    yield "`greedy` and `tpe` have to find. Programs named csmith are random programs of Csmith.\n"
     for level in dict.fromkeys(level_of(row.program) for row in rows):
         yield from _level(level, [row for row in rows if level_of(row.program) == level])
     yield f"\n{machine}"
@@ -183,9 +191,11 @@ def _level(level: str, rows: Sequence[Row]) -> Iterator[str]:
     table = {(row.program, row.strategy): row for row in rows}
     yield f"## {LEVELS[level]}\n"
     yield f"| | {' | '.join(strategies)} |\n|---|{'---:|' * len(strategies)}"
+    written = [row for row in rows if not row.program.startswith(RANDOM)]
     for index, budget in enumerate(BUDGETS):
-        cells = [_percent(mean([row for row in rows if row.strategy == name], index)) for name in strategies]
-        yield f"| {budget} builds, geometric mean | {' | '.join(cells)} |"
+        for title, some in (("geometric mean", rows), ("without random programs", written)):
+            cells = [_percent(mean([row for row in some if row.strategy == name], index)) for name in strategies]
+            yield f"| {budget} builds, {title} | {' | '.join(cells)} |"
     for title, cell in TOTALS.items():
         cells = [cell([row for row in rows if row.strategy == name]) for name in strategies]
         yield f"| {title} | {' | '.join(cells)} |"
@@ -204,7 +214,6 @@ TOTALS: Final[Mapping[str, Callable[[Sequence[Row]], str]]] = {
     "programs that work": lambda rows: f"{sum(row.works for row in rows)} of {len(rows)}",
     "failed candidates": lambda rows: str(sum(row.failed for row in rows)),
     "runs of passes saved": lambda rows: f"{sum(row.saved for row in rows) / len(rows):.0%}",
-    "seconds": lambda rows: f"{sum(row.seconds for row in rows):.0f}",
 }
 """Further rows of the first table."""
 

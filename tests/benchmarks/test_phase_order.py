@@ -146,13 +146,15 @@ def test_page_has_a_table_for_each_level() -> None:
         board.Row("a", "random", 200, 100, (100, 90), True, 3, 0.25, 1.0, "x"),
         board.Row("a", "coreset", 200, 100, (80, 50), True, 0, 0.5, 2.0, "y"),
         board.Row("b", "coreset", 100, 100, (100, 50), False, 1, 0.5, 2.0, "y"),
+        board.Row("csmith-1", "coreset", 100, 100, (100, 50), True, 0, 0.5, 2.0, "y"),
         board.Row("a-Oz", "coreset", 90, 60, (57, 54), True, 0, 0.5, 2.0, "y"),
     ]
     page = board.page(rows, "Made here.")
-    assert "each of 2 C programs" in page
-    assert "| 45 builds, geometric mean | 0% | -10.6% |" in page
+    assert "each of 3 C programs" in page
+    assert "| 45 builds, geometric mean | 0% | -7.2% |" in page
+    assert "| 45 builds, without random programs | 0% | -10.6% |" in page
     assert "| 200 builds, geometric mean | -10.0% | -50.0% |" in page
-    assert "| programs that work | 1 of 1 | 1 of 2 |" in page
+    assert "| programs that work | 1 of 1 | 2 of 3 |" in page
     assert "| a | 200 | 100 | 0% | -20.0% |" in page
     assert "| b | 100 | 100 |  | 0% |" in page
     assert page.count("| a | 90 | 60 |") == 2
