@@ -36,6 +36,7 @@ _SETTINGS: Final = text(
     "coalesce((SELECT oid::bigint FROM pg_namespace WHERE nspname = current_schema()), 0) AS schema"
 )
 _TRY: Final = text("SELECT pg_try_advisory_lock(CAST(:key AS bigint))")
+_UNLOCK: Final = text("SELECT pg_advisory_unlock_all()")
 _HOLDER: Final = text(
     "SELECT application_name FROM pg_stat_activity JOIN pg_locks USING (pid) WHERE locktype = 'advisory' AND granted "
     "AND datname = current_database() AND classid = :class AND objid = :schema AND objsubid = 1"
@@ -145,6 +146,10 @@ class SessionLock:
             # If another server has got the lock meanwhile, the next transaction of this one fails.
             with suppress(SQLAlchemyError):
                 self._try()
+        # The database would end the session, and with it the lock, only a moment after the connection.
+        with suppress(SQLAlchemyError):
+            if self._connection is not None:
+                self._connection.execute(_UNLOCK)
         self._disconnect()
 
     def _try(self) -> bool:

@@ -15,6 +15,7 @@ import pytest
 from apass.service import JobsUnavailableError, SqlJobStore, StoreTakenError
 from apass.service.job_store import Blob, JobQuery, read_blob
 from apass.service.jobs import JobRecord, JobState
+from apass.service.server_locks import SessionLock
 from apass.service.sql_blobs import LARGE
 from tests.helpers.amounts import amount
 from tests.service.adding_jobs import adding_jobs
@@ -148,6 +149,23 @@ async def test_stopped_server_loses_lock(url: str, anyio_backend_name: str) -> N
         with anyio.fail_after(60):
             await store.open(wait=True)
         await store.close()
+
+
+@needs_postgres
+async def test_lock_ends_before_its_connection(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[SessionLock] = []
+
+    def keep(lock: SessionLock) -> None:
+        kept.append(lock)
+
+    with monkeypatch.context() as patch:
+        # PostgreSQL sees the end of a connection late, if it is busy.
+        patch.setattr(SessionLock, "_disconnect", keep)
+        async with opened(partial(SqlJobStore, url)):
+            pass
+    async with opened(partial(SqlJobStore, url)) as store:
+        assert await store.count() == {}
+    kept[0].release()
 
 
 @needs_postgres
