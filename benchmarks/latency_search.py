@@ -268,9 +268,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for model in _models(options.models):
             path = Path(scratch, f"{model.name}.onnx")
             path.write_bytes(read_model(model, fetch_wheel(model.wheel, options.cache)))
-            searches.append((model.name, partial(onnx_row, model.name, path, first, options.evaluations)))
-        sizes = map(int, filter(None, options.sizes.split(",")))
-        searches += [(f"{size} x {size}", partial(tir_row, size, options.tiles)) for size in sizes]
+            sequences: Any = partial(onnx_row, model.name, path, first, options.evaluations)
+            searches.append((model.name, sequences))
+        for size in filter(None, str(options.sizes).split(",")):
+            tiled: Any = partial(tir_row, int(size), options.tiles)
+            searches.append((f"{size} x {size}", tiled))
         for name, function in searches:
             if any(row.name == name for row in rows):
                 continue
@@ -304,7 +306,9 @@ def _is_installed(name: str) -> bool:
 
 
 def _row(value: dict[str, Any]) -> Row:
-    return Row(**value | {key: tuple(value[key]) for key in ("ratios", "single_ratios")})
+    for key in ("ratios", "single_ratios"):
+        value[key] = tuple(value[key])
+    return Row(**value)
 
 
 if __name__ == "__main__":

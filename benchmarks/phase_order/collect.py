@@ -76,7 +76,8 @@ class Sizes:
         self._programs = programs
         self._known: dict[tuple[str, str], int | None] = {}
         document = present()
-        for row in [{"pipeline": BASELINE, "instructions": document["baseline"]}, *document["rows"]]:
+        measured: list[Any] = [{"pipeline": BASELINE, "instructions": document["baseline"]}, *document["rows"]]
+        for row in measured:
             for key, size in zip(document["programs"], row["instructions"], strict=True):
                 self._known[key, row["pipeline"]] = size
         if self._path.exists():
@@ -152,7 +153,7 @@ def main() -> None:
     parser.add_argument("--evaluations", type=int, default=150, help="candidates of each search (default: 150)")
     parser.add_argument("--take", type=int, default=3, help="pipelines that are taken from each search (default: 3)")
     options = parser.parse_args()
-    levels = [level for level in UNOPTIMIZED if level in options.levels.split(",")]
+    levels: list[Level] = [level for level in UNOPTIMIZED if level in options.levels.split(",")]
     anyio.run(collect, levels, options.evaluations, options.take)
 
 

@@ -5,9 +5,9 @@ from functools import partial
 from pathlib import Path
 
 import anyio
-import onnx_ir as ir
 import pytest
 
+from apass.adapters.onnx import save_model
 from benchmarks import latency_search as board
 from tests.helpers.onnx_models import chain
 
@@ -30,7 +30,7 @@ ROW = board.Row(
 @pytest.mark.slow
 def test_result_runs_again_in_new_processes(tmp_path: Path) -> None:
     path, first = tmp_path / "chain.onnx", tmp_path / "first.txt"
-    ir.save(chain(3), path)
+    save_model(chain(3), path)
     first.write_text("ort.Basic\n")
     row = anyio.run(partial(board.onnx_row, "chain", path, first, 2))
     assert (row.name, row.candidates, row.outputs) == ("chain", 2, "outputs equal")
