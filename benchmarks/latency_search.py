@@ -1,7 +1,7 @@
 """The board of searches for fast ONNX models and fast TIR functions.
 
     pip install 'apass[arena,tvm]'
-    python -m benchmarks.latency_search                                     # in about half an hour
+    python -m benchmarks.latency_search                                     # in a quarter of an hour
     python -m benchmarks.latency_search --models 'silero*' --sizes '' --evaluations 20
     python -m benchmarks.latency_search --rows FILE --page docs/reference/latency_search.md
 

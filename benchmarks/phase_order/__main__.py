@@ -1,7 +1,7 @@
 """The board of searches for an order of LLVM's passes.
 
     pip install 'apass[llvm,search]'
-    python -m benchmarks.phase_order                                  # all programs, in about an hour
+    python -m benchmarks.phase_order                                  # all programs; takes hours
     python -m benchmarks.phase_order --programs 'lz4,zlib' --strategies random,coreset
     python -m benchmarks.phase_order --page docs/reference/phase_order.md
 
