@@ -78,11 +78,9 @@ def _pass_matches(item: PassTemplate, given: PassTemplate) -> Iterator[tuple[Any
     if (item.passes is None) != (given.passes is None):
         return
     for head, rest in _head_values(item.head, "".join(map(str, given.head))):
-        if not rest and item.passes is None:
-            yield head, ()
-        elif not rest:
-            inner = point_of(item.passes or (), given.passes or ())
-            yield from [(head, inner)] if inner is not None else []
+        inner = None if rest else point_of(item.passes or (), given.passes or ())
+        if inner is not None:
+            yield head, inner
 
 
 def _head_values(parts: Sequence[str | Number | Choice], text: str) -> Iterator[tuple[tuple[Any, ...], str]]:
@@ -102,9 +100,10 @@ def _head_values(parts: Sequence[str | Number | Choice], text: str) -> Iterator[
 def _hole_values(hole: Number | Choice, text: str) -> Iterator[tuple[Any, str]]:
     if isinstance(hole, Number):
         found = (_INT if hole.is_int else _FLOAT).match(text)
-        value = None if found is None else int(found[0]) if hole.is_int else float(found[0])
-        if found is not None and value is not None and hole.low <= value <= hole.high:
-            yield value, text[found.end() :]
+        if found is not None:
+            value = int(found[0]) if hole.is_int else float(found[0])
+            if hole.low <= value <= hole.high:
+                yield value, text[found.end() :]
         return
     for index, option in enumerate(hole.options):
         yield from (((index, inner), rest) for inner, rest in _value_matches(option, text))
