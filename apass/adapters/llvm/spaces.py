@@ -114,6 +114,13 @@ Other parameters take both values if they are switches, and are left out if not.
 or `preserve_cfg`.
 """
 
+FIRST: Final = "llvm.always-inline"
+"""The first pass of a sequence.
+
+Calls of functions with `alwaysinline` shall be inlined, and clang does so at every level. Without it, a sequence would
+seem better than one that inlines them.
+"""
+
 MOST_SMALL: Final = 70
 """Maximum number of passes in a sequence of `size`: LLVM's `-Oz` has about as many."""
 
@@ -155,7 +162,7 @@ def size() -> str:
     # The parameters in angle brackets are no names of passes.
     names = {text: set(re.findall(r"[\w-]+", re.sub(r"<[^<>]*>", "", text))) for text in SMALL.split()}
     texts = [text for text in names if names[text] <= known]
-    return _sequence((str(parse_pipeline(f"llvm:{text}")) for text in texts), MOST_SMALL)
+    return _sequence((str(parse_pipeline(f"llvm:{text}")) for text in texts), longest=MOST_SMALL)
 
 
 def flags() -> str:
@@ -168,7 +175,8 @@ def flags() -> str:
     """
     entries = {entry.name: entry for entry in needed_opt().catalogue.passes}
     texts = {name: f"{PREFIX}{name}{_holes(entries[name])}" for name in OPTIONS if name in entries}
-    return f"{texts.pop('default')},{_sequence(texts.values())}"
+    first = texts.pop("default")
+    return _sequence(texts.values(), first=first)
 
 
 def sequences() -> list[str]:
@@ -177,8 +185,8 @@ def sequences() -> list[str]:
     return [line for line in text.splitlines() if line and not line.startswith("#")]
 
 
-def _sequence(texts: Iterable[str], longest: int = LONGEST) -> str:
-    return f"?{{1..{longest}}}({'|'.join(texts)})"
+def _sequence(texts: Iterable[str], *, first: str = FIRST, longest: int = LONGEST) -> str:
+    return f"{first},?{{1..{longest}}}({'|'.join(texts)})"
 
 
 def _holes(entry: PassEntry) -> str:

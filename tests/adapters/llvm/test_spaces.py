@@ -19,8 +19,8 @@ pytestmark = [needs_opt, pytest.mark.process]
 
 
 def alternatives(text: str) -> tuple[str, ...]:
-    """Return the alternatives of a space that is one sequence."""
-    (hole,) = Space(text).items
+    """Return the alternatives of a space that ends with a sequence."""
+    *_, hole = Space(text).items
     assert isinstance(hole, Steps)
     return hole.labels
 
@@ -63,6 +63,26 @@ def test_random_points_run() -> None:
             mod = Module.parse(TEXTS[random.choice(list(TEXTS))])
             with row(f"{make.__name__} {pipeline}"):
                 ADAPTER.verify(apass.run(pipeline, mod))
+
+
+def test_calls_that_must_be_inlined_count() -> None:
+    text = """
+target triple = "x86_64-pc-linux-gnu"
+define internal i32 @must(i32 %x) alwaysinline {
+  %y = mul i32 %x, %x
+  ret i32 %y
+}
+define i32 @calls(i32 %x) {
+  %y = call i32 @must(i32 %x)
+  ret i32 %y
+}
+"""
+    random = Random(7)
+    for make in (spaces.phases, spaces.size):
+        space = Space(make())
+        for _ in some(range(8)):
+            mod = apass.run(space.passes_of(random_point(space, random)), Module.parse(text))
+            assert "@must" not in mod.text, make
 
 
 def test_learned_sequences_are_in_the_space() -> None:
