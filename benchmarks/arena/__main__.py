@@ -27,7 +27,7 @@ from benchmarks.arena.contest import Contest, Settings
 from benchmarks.arena.models import GROUPS, MODELS, ArenaError, Model, load_models, select_models
 from benchmarks.arena.offline import installed_models
 from benchmarks.arena.page import write_page
-from benchmarks.arena.rows import Outputs, Row, RowFile, Run, read_rows
+from benchmarks.arena.rows import Outputs, Row, Run
 from benchmarks.arena.table import lines_of
 from benchmarks.arena.tools import TOOLS, Tool, installed, select_tools
 from benchmarks.arena.totals import is_ours, mark
@@ -40,6 +40,7 @@ from benchmarks.arena.wheels import (
     read_model,
 )
 from benchmarks.machine import describe
+from benchmarks.rows import RowError, RowFile
 
 LIBRARIES: Final = ("onnx", "onnx-ir", "onnxruntime", "numpy")
 """Libraries whose versions are recorded beside the versions of the tools."""
@@ -83,7 +84,9 @@ async def run(args: argparse.Namespace, models_file: Path, all_tools: Sequence[T
     if args.list:
         print("\n".join(_listing(models, tools, all_tools)))
         return 0
-    earlier = read_rows(args.resume) if args.resume else []
+    path = args.resume or args.cache / "rows.jsonl"
+    file = RowFile(path, Row.from_json)
+    earlier = file.read() if args.resume else []
     note(f"{len(models)} models, {len(tools)} tools: {', '.join(tool.name for tool in tools)}")
     absent = [tool.name for tool in all_tools if tool not in installed(all_tools)]
     if absent:
@@ -95,9 +98,8 @@ async def run(args: argparse.Namespace, models_file: Path, all_tools: Sequence[T
             raise
         wheels = installed_models()
         note(f"without a network: {len(wheels)} models of the installed onnx package instead")
-    path = args.resume or args.cache / "rows.jsonl"
-    file = RowFile(path)
-    file.replace(earlier)  # without a last line that was cut off
+    if not args.resume:
+        path.unlink(missing_ok=True)
     settings = Settings(args.jobs, args.time_limit, not args.no_latency, args.keep)
     try:
         rows = await contest(wheels, tools, settings, earlier, file)
@@ -151,7 +153,7 @@ async def fetch(models: Sequence[Model], cache: Path) -> dict[Model, Path]:
 
 
 async def contest(
-    wheels: Mapping[Model, Path], tools: Sequence[Tool], settings: Settings, earlier: Sequence[Row], file: RowFile
+    wheels: Mapping[Model, Path], tools: Sequence[Tool], settings: Settings, earlier: Sequence[Row], file: RowFile[Row]
 ) -> list[Row]:
     """Return the rows of all models; those of an earlier run are not measured again."""
     runner = Contest(tools, settings)
@@ -225,7 +227,7 @@ def main(arguments: Sequence[str] | None = None, models_file: Path = MODELS, too
     args = options(arguments)
     try:
         return anyio.run(run, args, models_file, tools)
-    except (ArenaError, OSError) as error:
+    except (ArenaError, RowError, OSError) as error:
         note(f"error: {error}")
         return 2
     except KeyboardInterrupt:

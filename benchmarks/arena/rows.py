@@ -1,16 +1,13 @@
-"""The results: a row for each model and tool, and their file of JSON lines."""
+"""The results: a row for each model and tool."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.arena.latency import Latency
-from benchmarks.arena.models import ArenaError
 
-__all__ = ["Outputs", "Row", "RowFile", "Run", "best_nodes", "best_row", "read_rows"]
+__all__ = ["Outputs", "Row", "Run", "best_nodes", "best_row"]
 
 MAX_GROWTH: Final = 1.1
 """A result with more times the bytes of the original is not compared: it stores weights several times, or wider."""
@@ -103,10 +100,6 @@ class Row:
         """Whether the result has more bytes than the original."""
         return self.bytes is not None and self.bytes > self.bytes_before
 
-    def as_json(self) -> dict[str, Any]:
-        """Return values for JSON."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "Row":
         """Return the row of values from JSON."""
@@ -149,7 +142,7 @@ class Run:
             "machine": self.machine,
             "versions": self.versions,
             "command": self.command,
-            "rows": [row.as_json() for row in self.rows],
+            "rows": [asdict(row) for row in self.rows],
         }
 
 
@@ -166,45 +159,3 @@ def best_nodes(rows: Mapping[str, Row], tools: Sequence[str]) -> int:
     """
     before, best = next(iter(rows.values())).nodes_before, best_row(rows, tools)
     return before if best is None or best.nodes is None else min(before, best.nodes)
-
-
-class RowFile:
-    """A file of JSON lines to which rows are appended as they come."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
-
-    def replace(self, rows: Sequence[Row]) -> None:
-        """Write these rows in place of all others."""
-        new = self._path.with_name(f"{self._path.name}.new")
-        new.write_text("".join(map(_line, rows)), encoding="utf-8")
-        new.replace(self._path)
-
-    def append(self, rows: Sequence[Row]) -> None:
-        """Write rows at the end."""
-        with self._path.open("a", encoding="utf-8") as file:
-            file.writelines(map(_line, rows))
-
-
-def _line(row: Row) -> str:
-    return f"{json.dumps(row.as_json())}\n"
-
-
-def read_rows(path: Path) -> list[Row]:
-    """Return the rows of a file; a last line that was cut off is ignored.
-
-    Raises:
-        ArenaError: if the file is not a file of rows.
-
-    """
-    rows: list[Row] = []
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    for number, line in enumerate(lines, 1):
-        try:
-            rows.append(Row.from_json(json.loads(line)))
-        except (ValueError, KeyError, TypeError) as error:
-            if number == len(lines):
-                break
-            raise ArenaError(f"line {number} of {path} is not a row of the arena: {error}") from error
-    return rows

@@ -12,11 +12,10 @@ Studies are kept, so that the next call continues.
 """
 
 import argparse
-import json
 import math
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,6 +33,7 @@ from benchmarks.phase_order.collect import BASELINE, SECONDS, count, programs_at
 from benchmarks.phase_order.learn import Results, level_of, name_of
 from benchmarks.phase_order.programs import PROGRAMS
 from benchmarks.phase_order.sources import folder
+from benchmarks.rows import RowFile
 
 __all__ = ["Row", "main", "page"]
 
@@ -236,13 +236,6 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _kept(path: Path | None) -> list[Row]:
-    if path is None or not path.exists():
-        return []
-    values: list[Any] = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return [replace(Row(**value), best=tuple(value["best"])) for value in values]
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Search, print a line for each result, and write the page if asked for."""
     options = _options(arguments)
@@ -250,7 +243,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     levels: list[Level] = [level for level in UNOPTIMIZED if level in options.levels.split(",")]
     programs = [each for each in programs_at(*levels) if any(fnmatch(each.name, pattern) for pattern in patterns)]
     results = Results.load()
-    rows = _kept(options.rows)
+    file = RowFile(options.rows, _row)
+    rows = file.read()
     for program in programs:
         for strategy in options.strategies.split(","):
             if any((row.program, row.strategy) == (program.key, strategy) for row in rows):
@@ -261,9 +255,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 else:
                     row = anyio.run(contest, program, strategy, results, Path(scratch))
             rows.append(row)
-            if options.rows is not None:
-                with options.rows.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(asdict(row)) + "\n")
+            file.append([row])
             bests = " ".join(f"{_percent(best / row.baseline):>7}" for best in row.best)
             verdict = "works" if row.works else "FAILS"
             print(
@@ -276,6 +268,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         found = [row for row in rows if row.strategy == strategy]
         means = "  ".join(f"{_percent(mean(found, index))} in {budget}" for index, budget in enumerate(BUDGETS))
         print(f"{strategy:12} {means}  ({len(found)} programs)")
+
+
+def _row(values: dict[str, Any]) -> Row:
+    return replace(Row(**values), best=tuple(values["best"]))
 
 
 def _machine() -> str:

@@ -16,9 +16,10 @@ from onnx import TensorProto, helper, numpy_helper
 from benchmarks.arena.__main__ import main
 from benchmarks.arena.models import ArenaError, Model, Wheel, load_models
 from benchmarks.arena.processes import run_module
-from benchmarks.arena.rows import read_rows
+from benchmarks.arena.rows import Row
 from benchmarks.arena.tools import TOOLS, installed
 from benchmarks.arena.wheels import MissingWheelError, fetch_wheel, read_model
+from benchmarks.rows import RowFile
 from tests.helpers.arena_tools import tool
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
@@ -183,11 +184,14 @@ def test_resumed_run_measures_only_missing_rows(index: Path, capfd: pytest.Captu
     run(index, f"--resume={file}")
     first = file.read_text()
     run(index, f"--resume={file}", tools=(COPYING, tool("raising")))
-    assert [row.tool for row in read_rows(file)] == ["copying", "raising"]
+    rows = RowFile(file, Row.from_json)
+    assert [row.tool for row in rows.read()] == ["copying", "raising"]
     assert file.read_text().startswith(first)
     # A line that an interrupted run has not finished.
     file.write_text(first + first[:40])
-    assert len(read_rows(file)) == 1
+    assert len(rows.read()) == 1
+    assert file.read_text() == first
+    file.write_text(first + first[:40])
     run(index, f"--resume={file}")
     assert file.read_text() == first
     file.write_text(first[:40] + "\n" + first)

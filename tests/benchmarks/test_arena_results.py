@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -197,6 +198,6 @@ def test_totals_count_the_original_after_crashes() -> None:
 
 def test_rows_survive_json() -> None:
     first = row("t", 5, Outputs.NEAR, latency=Latency.of([1.0, 2.0], [1.0, 2.0], [3.0, 4.0]), difference=0.5)
-    assert Row.from_json(first.as_json()) == first
+    assert Row.from_json(asdict(first)) == first
     untuned = Run({}, {}, "", [first, row("t", 5, model="tuned", tuned=True)]).part(tuned=False)
     assert untuned.rows == [first]
