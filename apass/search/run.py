@@ -1,6 +1,6 @@
 """`SearchRun`: the tasks of a search, which evaluate candidates."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -265,6 +265,11 @@ class SearchRun:
         # A strategy does not learn of a pipeline that is no point of the space.
         study.add(given.fingerprint, built.trial, self._space.point_of(pipeline), built.fingerprint)
         return built
+
+    def choice(self, program: Program) -> Iterator[Trial]:
+        """Iterate over trials that may be the best: the baseline and points of the space."""
+        yield program.baseline
+        yield from (trial for _, trial in self.study.points(program.given.fingerprint))
 
     async def stop(self) -> None:
         """Cancel candidates that still run, and return when none runs any more."""

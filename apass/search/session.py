@@ -230,7 +230,7 @@ class Search(Generic[ModT]):
             while checked or program.module is None:
                 if await _is_repeated(run, program):
                     break
-                program.choose(run.study.trials(program.given.fingerprint))
+                program.choose(run.choice(program))
         return SearchResult(
             modules={key: self._result(str(key), program) for key, program in run.owners.items()},
             evaluations=run.evaluations,
@@ -246,8 +246,8 @@ class Search(Generic[ModT]):
     async def ablate(self) -> Mapping[Any, Sequence[Effect]]:
         """Drop useless passes of the best pipelines; return what the others contribute.
 
-        Each pass is left out once, beyond the budget. Candidates that still run are cancelled. Call it before `finish`,
-        which then returns the shorter pipelines.
+        Each pass is left out once, beyond the budget. What the space requires is not dropped. Candidates that still run
+        are cancelled. Call it before `finish`, which then returns the shorter pipelines.
 
         Raises:
             SearchError: outside of the block of the search.
@@ -259,15 +259,19 @@ class Search(Generic[ModT]):
         for program in run.programs.all:
             name = program.names[0]
 
-            async def evaluate(elements: Elements, program: Program = program) -> Trial:
-                return (await run.tried(program, elements)).trial
+            async def evaluate(elements: Elements, program: Program = program, name: str = name) -> float | None:
+                trial = (await run.tried(program, elements)).trial
+                return trial.values[name] if trial.is_valid else None
+
+            def contains(elements: Elements) -> bool:
+                return self.space.point_of(",".join(elements)) is not None
 
             elements = tuple(elements_of(program.best.pipeline))
-            shorter, effects[id(program)] = await ablate(elements, program.best.values[name], evaluate, name)
+            shorter, effects[id(program)] = await ablate(elements, program.best.values[name], evaluate, contains)
             if shorter != elements:
                 built = await run.tried(program, shorter)
                 program.best, program.module = built.trial, built.module
-                program.front = front_of([built.trial, *run.study.trials(program.given.fingerprint)], program.names)
+                program.front = front_of([built.trial, *run.choice(program)], program.names)
         return {key: effects[id(program)] for key, program in run.owners.items()}
 
     def trials(self) -> Mapping[Any, Iterator[Trial]]:

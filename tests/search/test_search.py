@@ -284,6 +284,40 @@ async def test_shorter_pipeline_of_equal_values_is_taken() -> None:
         assert result.modules[0].pipeline == "s.Add{n=-5}"
 
 
+async def test_ablation_leaves_out_passes_without_effect() -> None:
+    space = "s.Scale{by=1},?{2..4}(s.Add{n=0}|s.Add{n=-3}|s.Add{n=1})"
+    for seed in range(3):
+        async with search([{"f": 8}], space, distance, budget=60, seed=seed) as running:
+            async for _ in running:
+                pass
+            effects = await running.ablate()
+            assert [(effect.element, effect.gain) for effect in effects[0]] == [
+                ("s.Scale{by=1}", 0.0),
+                ("s.Add{n=-3}", 3.0),
+                ("s.Add{n=-3}", 3.0),
+            ]
+            result = await running.finish()
+        # The space requires the first pass, which has no effect.
+        assert result.modules[0].pipeline == "s.Scale{by=1},s.Add{n=-3},s.Add{n=-3}"
+
+
+async def test_pipeline_outside_of_the_space_is_never_the_best() -> None:
+    def values(candidate: Candidate[Module], attempt: Attempt) -> Values:
+        return {"distance": distance(candidate, attempt), "f": -candidate.module["f"]}
+
+    best = "s.Add{n=1},s.Scale{by=0.5},s.Scale{by=0.5}"
+    async with search([{"f": 8}], "s.Add{n=1},?{1..2}(s.Scale{by=0.5}|s.Add{n=-3})", values, budget=60) as running:
+        async for _ in running:
+            pass
+        (effect, *others) = (await running.ablate())[0]
+        # It would be better without the first pass.
+        assert (effect.element, effect.gain, len(others)) == ("s.Add{n=1}", -0.25, 2)
+        found = (await running.finish()).modules[0]
+    assert found.pipeline == best
+    assert found.front[0].pipeline == best
+    assert all(trial.pipeline.startswith("s.Add{n=1}") or not trial.pipeline for trial in found.front)
+
+
 def float_of_f_squared(candidate: Candidate[Module], _attempt: Attempt) -> float:
     return float(candidate.module["f"] ** 2)
 
