@@ -185,27 +185,12 @@ SCHEMA: Final = Table(
     Column("server", Text, nullable=False),
 )
 
-_FROM_2: Final = (
-    "DROP TABLE apass_servers",
-    "DROP INDEX apass_jobs_unfinished",
-    "ALTER TABLE apass_jobs DROP COLUMN owner",
-    "ALTER TABLE apass_jobs DROP COLUMN cancel_requested",
-    f"CREATE INDEX apass_jobs_unfinished ON apass_jobs (id, state) WHERE {IS_UNFINISHED}",
-    "ALTER TABLE apass_uploads DROP COLUMN owner",
-    "ALTER TABLE apass_schema ADD COLUMN server TEXT NOT NULL DEFAULT ''",
-    f"UPDATE apass_schema SET version = {VERSION}",
-)
-"""The statements that change tables of the version 2, in which several servers shared the jobs.
-
-A server of that version cannot write any more afterwards.
-"""
-
 
 def prepare_schema(connection: Connection, label: str) -> None:
     """Create the tables unless they exist, in the transaction of a connection.
 
     Raises:
-        JobsUnavailableError: if the tables are those of a later version or another program, or the encoding is not
+        JobsUnavailableError: if the tables are those of another version or program, or the encoding is not
             UTF-8.
 
     """
@@ -220,10 +205,7 @@ def prepare_schema(connection: Connection, label: str) -> None:
     names = set(inspect(connection).get_table_names())
     if SCHEMA.name in names:
         versions = list(connection.scalars(select(SCHEMA.c.version)))
-        if versions == [2]:
-            for statement in _FROM_2:
-                connection.exec_driver_sql(statement)
-        elif versions != [VERSION]:
+        if versions != [VERSION]:
             found = " and ".join(map(str, versions)) or "none"
             raise JobsUnavailableError(
                 f"{label} has tables of the version {found}, and this apass uses {VERSION}; "

@@ -2,9 +2,7 @@
 
 import os
 import signal
-import sqlite3
 from collections.abc import Awaitable, Callable
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -13,7 +11,7 @@ import anyio
 import pytest
 
 from apass.service import JobsUnavailableError, SqlJobStore, StoreTakenError
-from apass.service.job_store import Blob, JobQuery, read_blob
+from apass.service.job_store import Blob, JobQuery
 from apass.service.jobs import JobRecord, JobState
 from apass.service.server_locks import SessionLock
 from apass.service.sql_blobs import LARGE
@@ -204,32 +202,3 @@ async def test_stores_of_two_schemas_are_independent(postgres: PostgresServer) -
     async with opened(makers[0]) as first, opened(makers[1]) as second:
         for store in (first, second):
             await store.add(new_job(MODEL), MODEL)
-
-
-VERSION_2 = (
-    "ALTER TABLE apass_schema DROP COLUMN server",
-    "UPDATE apass_schema SET version = 2",
-    "ALTER TABLE apass_uploads ADD COLUMN owner TEXT",
-    "DROP INDEX apass_jobs_unfinished",
-    "ALTER TABLE apass_jobs ADD COLUMN owner TEXT",
-    "ALTER TABLE apass_jobs ADD COLUMN cancel_requested BOOLEAN NOT NULL DEFAULT false",
-    "CREATE INDEX apass_jobs_unfinished ON apass_jobs (owner, id, state) WHERE state IN ('queued', 'running')",
-    "CREATE TABLE apass_servers (id TEXT PRIMARY KEY)",
-)
-"""What makes tables of the version 2 of empty ones."""
-
-
-async def test_tables_of_version_2_are_changed(target: str, request: pytest.FixtureRequest) -> None:
-    async with opened(partial(SqlJobStore, target)) as store:
-        jobs = [await store.add(new_job(MODEL), MODEL) for _ in range(2)]
-        await store.update([done(jobs[0], MODEL)])
-    if "://" in target:
-        request.getfixturevalue("postgres").query(target, ";".join(VERSION_2))
-    else:
-        with closing(sqlite3.connect(target)) as connection:
-            connection.executescript(";".join(VERSION_2))
-    store = SqlJobStore(target)
-    assert await store.open() == [jobs[1]]
-    assert await store.update([ended(jobs[1])]) == [True]
-    assert await read_blob(store, MODEL.digest) == MODEL.data
-    await store.close()
