@@ -396,22 +396,7 @@ class SqlJobStore:
 
         An error of one does not affect the others.
         """
-        ready: list[Unit] = []
-        size = 0
-        for unit in units:
-            try:
-                unit.prepare()
-                if isinstance(unit, Addition):
-                    # A job that is accepted without room for its result could not end.
-                    size = size or sum(self._known.values()) + _JOB_BYTES * len(self._known)
-                    # The model and the result of a job that has ended are those of an equal one.
-                    more = _JOB_BYTES + (0 if unit.job.ended else unit.job.model_size + _blob_bytes(unit))
-                    self._database.check_room(size + more)
-                    size += more
-            except Exception as error:
-                outcomes[unit] = error
-            else:
-                ready.append(unit)
+        ready = self._prepared(units, outcomes)
         if not ready:
             return
         # The end of a job need not survive a loss of power: the job then runs again.
@@ -433,6 +418,26 @@ class SqlJobStore:
             outcomes |= zip(ready, stored, strict=True)
             for unit in ready:
                 self._note(unit, outcomes[unit])
+
+    def _prepared(self, units: Sequence[Unit], outcomes: dict[Unit, Any]) -> Sequence[Unit]:
+        """Return the jobs and changes that can be stored."""
+        ready: list[Unit] = []
+        size = 0
+        for unit in units:
+            try:
+                unit.prepare()
+                if isinstance(unit, Addition):
+                    # A job that is accepted without room for its result could not end.
+                    size = size or sum(self._known.values()) + _JOB_BYTES * len(self._known)
+                    # The model and the result of a job that has ended are those of an equal one.
+                    more = _JOB_BYTES + (0 if unit.job.ended else unit.job.model_size + _blob_bytes(unit))
+                    self._database.check_room(size + more)
+                    size += more
+            except Exception as error:
+                outcomes[unit] = error
+            else:
+                ready.append(unit)
+        return ready
 
     def _note(self, unit: Unit, outcome: Any) -> None:
         """Record which jobs are unfinished, after a transaction."""
