@@ -249,7 +249,7 @@ async def run_request(request: Request) -> Answer:
 
     """
     # Some passes print to standard output, so the module needs a file of its own.
-    with TemporaryDirectory(prefix="apass-mlir-") as folder:
+    with TemporaryDirectory(prefix="apass-") as folder:
         output = Path(folder, "output")
         with anyio.move_on_after(request.time_limit):
             try:
@@ -270,7 +270,7 @@ def run_now(request: Request) -> Answer:
         AdapterError: if the program cannot be started, or writes no module.
 
     """
-    with TemporaryDirectory(prefix="apass-mlir-") as folder:
+    with TemporaryDirectory(prefix="apass-") as folder:
         output = Path(folder, "output")
         try:
             process = subprocess.run(
