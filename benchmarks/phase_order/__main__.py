@@ -167,13 +167,19 @@ def _page(rows: Sequence[Row], machine: str) -> Iterator[str]:
     yield "are instructions of LLVM IR relative to `opt-22 -passes='default<Oz>'`: -5% is 5% fewer. A search that finds"
     yield "nothing better counts as 0%.\n"
     yield "```sh\npip install 'apass[llvm,search]'"
-    levels = ",".join(dict.fromkeys(level_of(row.program) for row in rows))
+    levels = list(dict.fromkeys(level_of(row.program) for row in rows))
     chosen = "" if len(programs) == len(PROGRAMS) else f" --programs '{','.join(programs)}'"
-    yield f"python -m benchmarks.phase_order --levels {levels}{chosen} --page docs/reference/phase_order.md\n```\n"
+    for level in levels:
+        strategies = ",".join(dict.fromkeys(row.strategy for row in rows if level_of(row.program) == level))
+        target = " --page docs/reference/phase_order.md" if level == levels[-1] else ""
+        options = f"--levels {level} --strategies '{strategies}'{chosen}"
+        yield f"python -m benchmarks.phase_order --rows board.jsonl {options}{target}"
+    yield "```\n"
     yield "The list of `coreset` is learned on the other programs. `bare script` is a random search by a script that"
     yield "calls `opt-22` only, a check of `random`. Every best module is verified, linked and run: the program must"
     yield "print the same. The strategies begin without any pass. `default<Oz>` is one of the steps, which `random`,"
-    yield "`greedy` and `tpe` have to find. Programs named csmith are random programs of Csmith.\n"
+    yield "`greedy` and `tpe` have to find. `random` and `tpe` have the same seed for all programs, so that luck"
+    yield "remains in a mean. Programs named csmith are random programs of Csmith.\n"
     for level in dict.fromkeys(level_of(row.program) for row in rows):
         yield from _level(level, [row for row in rows if level_of(row.program) == level])
     yield f"\n{machine}"

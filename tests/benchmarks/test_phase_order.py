@@ -151,6 +151,8 @@ def test_page_has_a_table_for_each_level() -> None:
     ]
     page = board.page(rows, "Made here.")
     assert "each of 3 C programs" in page
+    options = "--rows board.jsonl --levels Oz --strategies 'coreset' --programs 'a,b,csmith-1' --page"
+    assert f"python -m benchmarks.phase_order {options} docs" in page
     assert "| 45 builds, geometric mean | 0% | -7.2% |" in page
     assert "| 45 builds, without random programs | 0% | -10.6% |" in page
     assert "| 200 builds, geometric mean | -10.0% | -50.0% |" in page
