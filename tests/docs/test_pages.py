@@ -43,7 +43,7 @@ FOR_CONTRIBUTORS = {
         "test_<subject>_<does what>[_when_<condition>]",
         "timeout must be a positive number of seconds or None, got 'x'",
     },
-    "README.md": {"await", "concurrency=1", "onnx.Best"},
+    "README.md": {"await"},
     "RELEASING.md": {
         'git tag -a vX.Y.Z -m "apass X.Y.Z"',
         "git push origin vX.Y.Z",

@@ -301,7 +301,7 @@ async def test_ablation_leaves_out_passes_without_effect() -> None:
         assert result.modules[0].pipeline == "s.Scale{by=1},s.Add{n=-3},s.Add{n=-3}"
 
 
-async def test_pipeline_outside_of_the_space_is_never_the_best() -> None:
+async def test_pipeline_outside_of_the_space_is_not_chosen() -> None:
     def values(candidate: Candidate[Module], attempt: Attempt) -> Values:
         return {"distance": distance(candidate, attempt), "f": -candidate.module["f"]}
 
