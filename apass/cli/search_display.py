@@ -35,7 +35,6 @@ class SearchDisplay:
         self._is_json = output_format is OutputFormat.JSON
         console = Console(stderr=True)
         self._status = console.status("evaluating the baselines") if console.is_terminal and not self._is_json else None
-        self._start = perf_counter()
         self._count = 0
         self._reasons: Counter[str] = Counter()
         self._failures: dict[str, Trial] = {}
@@ -44,6 +43,7 @@ class SearchDisplay:
     def __enter__(self) -> "SearchDisplay":
         if self._status is not None:
             self._status.start()
+        self._start = perf_counter()
         return self
 
     def __exit__(self, *_: object) -> None:
