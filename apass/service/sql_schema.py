@@ -190,8 +190,7 @@ def prepare_schema(connection: Connection, label: str) -> None:
     """Create the tables unless they exist, in the transaction of a connection.
 
     Raises:
-        JobsUnavailableError: if the tables are those of another version or program, or the encoding is not
-            UTF-8.
+        JobsUnavailableError: if the tables are those of another version or program, or the encoding is not UTF-8.
 
     """
     is_sqlite = connection.dialect.name == "sqlite"
