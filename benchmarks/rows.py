@@ -43,12 +43,14 @@ class RowFile(Generic[RowT]):
         rows: list[RowT] = []
         if self._path is None or not self._path.exists():
             return rows
-        lines = self._path.read_text(encoding="utf-8").splitlines()
+        text = self._path.read_text(encoding="utf-8")
+        lines = text.splitlines()
         for number, line in enumerate(lines, 1):
             try:
                 rows.append(self._make(json.loads(line)))
             except (ValueError, KeyError, TypeError) as error:
-                if number < len(lines):
+                # A line with its end was not cut off: the file is another one, and stays as it is.
+                if number < len(lines) or text.endswith("\n"):
                     raise RowError(f"line {number} of {self._path} is not a row: {error}") from error
                 new = self._path.with_name(f"{self._path.name}.new")
                 new.write_text("".join(f"{each}\n" for each in lines[:-1]), encoding="utf-8")

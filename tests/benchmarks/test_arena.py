@@ -194,9 +194,11 @@ def test_resumed_run_measures_only_missing_rows(index: Path, capfd: pytest.Captu
     file.write_text(first + first[:40])
     run(index, f"--resume={file}")
     assert file.read_text() == first
-    file.write_text(first[:40] + "\n" + first)
     capfd.readouterr()
-    assert run(index, f"--resume={file}")[0] == 2
+    for other in (first[:40] + "\n" + first, '{"a": 1}\n'):
+        file.write_text(other)
+        assert run(index, f"--resume={file}")[0] == 2
+        assert file.read_text() == other
     assert "line 1 of" in capfd.readouterr().err
 
 
